@@ -1,0 +1,1 @@
+"""Running experiments: specs, the run loop, sampling, checkpoints, metrics."""

@@ -1,0 +1,83 @@
+"""Randomness as a function of (seed, purpose, round, client).
+
+Nothing here keeps state, so a resumed run, a run with other concurrency and a
+run in another process draw exactly the same numbers.
+"""
+
+import hashlib
+
+import numpy as np
+
+PURPOSES = (
+    'partition',
+    'initialisation',
+    'sampling',
+    'shuffling',
+    'dropout',
+    'steps',
+)
+
+
+def derive_seed(
+    seed: int, purpose: str, round_num: int = 0, client_id: str = ''
+) -> int:
+  """Returns the seed of one use of randomness.
+
+  Rule: the first 63 bits of SHA-256('seed|purpose|round|client').
+
+  Args:
+    seed: The seed of the whole run.
+    purpose: One of `PURPOSES`; different purposes never share numbers.
+    round_num: The round, from 1; 0 for what happens before the first round.
+    client_id: The client, or '' for what belongs to no client.
+
+  Returns:
+    An integer in [0, 2**63).
+
+  Raises:
+    ValueError: If the purpose is unknown.
+  """
+  if purpose not in PURPOSES:
+    raise ValueError(
+        f'unknown purpose of randomness {purpose!r}; one of'
+        f' {", ".join(PURPOSES)}'
+    )
+  # The client id comes last: it is the only part that may contain a '|'.
+  text = f'{int(seed)}|{purpose}|{int(round_num)}|{client_id}'
+  digest = hashlib.sha256(text.encode('utf-8')).digest()
+  return int.from_bytes(digest[:8], 'big') >> 1
+
+
+def cohort(
+    num_clients: int, size: int, seed: int, round_num: int
+) -> np.ndarray:
+  """Draws the clients of a round uniformly, without replacement.
+
+  Rule: Floyd's algorithm, which needs O(size) memory and time however many
+  clients are registered, then a shuffle so that positions are exchangeable.
+
+  Args:
+    num_clients: How many clients are registered.
+    size: How many take part; at most `num_clients`.
+    seed: The seed of the run.
+    round_num: The round, from 1.
+
+  Returns:
+    An int64 array of `size` different indices in [0, num_clients).
+
+  Raises:
+    ValueError: If size is not in [1, num_clients].
+  """
+  if not 1 <= size <= num_clients:
+    raise ValueError(
+        f'a cohort of {size} cannot be drawn from {num_clients} clients; the'
+        f' size must be in [1, {num_clients}]'
+    )
+  rng = np.random.default_rng(derive_seed(seed, 'sampling', round_num))
+  chosen = {}
+  for last in range(num_clients - size, num_clients):
+    index = int(rng.integers(last + 1))
+    chosen[last if index in chosen else index] = None
+  indices = np.fromiter(chosen, dtype=np.int64, count=size)
+  rng.shuffle(indices)
+  return indices

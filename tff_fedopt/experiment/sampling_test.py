@@ -1,0 +1,71 @@
+"""Tests of seeds and cohorts."""
+
+import collections
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from tff_fedopt.experiment import sampling
+
+_EXPECTED = 0xb0b2669377b612ba >> 1
+
+
+def test_seed_is_the_documented_function():
+  # printf '7|dropout|3|ann' | sha256sum  ->  first 16 hex digits, >> 1.
+  assert sampling.derive_seed(7, 'dropout', 3, 'ann') == _EXPECTED
+  assert sampling.derive_seed(np.int64(7), 'dropout', np.int64(3), 'ann') == (
+      _EXPECTED
+  )
+
+
+def test_seeds_differ_in_every_argument_and_fit_int64():
+  seeds = {
+      sampling.derive_seed(seed, purpose, round_num, client)
+      for seed in range(4)
+      for purpose in sampling.PURPOSES
+      for round_num in range(5)
+      for client in ('', 'a', 'b', '1')
+  }
+  assert len(seeds) == 4 * len(sampling.PURPOSES) * 5 * 4
+  assert 0 <= min(seeds) and max(seeds) < 2**63
+
+
+def test_unknown_purpose_is_named():
+  with pytest.raises(ValueError, match="'shufling'.*shuffling"):
+    sampling.derive_seed(0, 'shufling', 1)
+
+
+def test_cohort_repeats_and_has_no_duplicate():
+  first = sampling.cohort(50, 10, 3, 4)
+  np.testing.assert_array_equal(first, sampling.cohort(50, 10, 3, 4))
+  assert first.dtype == np.int64
+  assert len(set(first)) == 10 and min(first) >= 0 and max(first) < 50
+  assert list(first) != list(sampling.cohort(50, 10, 3, 5))
+  assert list(first) != list(sampling.cohort(50, 10, 4, 4))
+  assert sorted(sampling.cohort(8, 8, 0, 1)) == list(range(8))
+
+
+def test_every_client_and_position_is_equally_likely():
+  # 3000 draws of 2 out of 6: the 30 ordered pairs are each expected 100
+  # times; 5 standard deviations of Binomial(3000, 1/30) are 49.
+  pairs = collections.Counter(
+      tuple(sampling.cohort(6, 2, 1, r)) for r in range(3000)
+  )
+  assert len(pairs) == 30
+  assert max(abs(count - 100) for count in pairs.values()) < 49
+
+
+def test_memory_does_not_grow_with_the_population():
+  tracemalloc.start()
+  indices = sampling.cohort(10**9, 10, 0, 1)
+  _, peak = tracemalloc.get_traced_memory()
+  tracemalloc.stop()
+  assert len(set(indices)) == 10
+  assert peak < 200_000
+
+
+@pytest.mark.parametrize('size', [0, -1, 11])
+def test_impossible_cohort_is_refused(size):
+  with pytest.raises(ValueError, match='10 clients'):
+    sampling.cohort(10, size, 0, 1)
