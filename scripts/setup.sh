@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# Creates .venv from requirements.txt, or returns at once where it is complete.
+#
+#   bash scripts/setup.sh
+#   PYTHON=/path/to/python3.11 bash scripts/setup.sh
+#
+# The environment is trusted only with a stamp that names the lock it was made
+# from. The stamp is written last, so whatever stops an installation (a signal,
+# a full disk, a power cut), the next call starts again from nothing.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly VENV=.venv
+readonly STAMP=$VENV/.complete
+readonly UV_VERSION=0.9.0
+readonly IS_SUPPORTED='import sys, venv, ensurepip, platform
+sys.exit(platform.python_implementation() != "CPython"
+         or sys.version_info[:2] not in ((3, 10), (3, 11))
+         or sys.maxsize < 2**32)'
+
+say() { echo "setup: $*" >&2; }
+refuse() { say "$@"; exit 2; }
+
+lock_hash() { sha256sum requirements.txt | cut -d ' ' -f 1; }
+
+is_complete() {
+  [[ -f $STAMP && $(< "$STAMP") == $(lock_hash) ]] &&
+    "$VENV/bin/python" -S -c '' 2> /dev/null
+}
+
+supported() { "$1" -c "$IS_SUPPORTED" &> /dev/null; }
+
+child=
+# Runs a command so that a signal to this script ends it, with all its children,
+# at once. Bash would otherwise wait for it before it looks at the signal.
+run() {
+  setsid "$@" &
+  child=$!
+  local status=0
+  wait "$child" || status=$?
+  child=
+  return "$status"
+}
+
+building=
+scratch=
+clean_up() {
+  local status=$?
+  trap '' INT TERM HUP
+  if [[ -n $child ]]; then
+    kill -TERM -- "-$child" 2> /dev/null || true
+    wait "$child" 2> /dev/null || true
+  fi
+  if [[ -n $scratch ]]; then rm -rf "$scratch"; fi
+  if [[ -n $building ]]; then
+    rm -rf "$VENV"
+    say "not finished; the incomplete $VENV was removed"
+  fi
+  exit "$status"
+}
+
+# Prints a Python 3.10 or 3.11 that runs: names in PATH may be broken shims.
+find_python() {
+  local name candidate
+  for name in python3.11 python3.10 python3 python; do
+    while read -r candidate; do
+      if supported "$candidate"; then echo "$candidate"; return; fi
+    done < <(type -aP "$name")
+  done
+  return 1
+}
+
+# Lets uv bring a Python 3.11; sets $python.
+fetch_python() {
+  local uv
+  say 'no working Python 3.10 or 3.11 found; asking uv for 3.11'
+  if ! uv=$(type -P uv); then
+    run python3 -m venv "$scratch/uv" &> /dev/null &&
+      run "$scratch/uv/bin/python" -m pip install --quiet "uv==$UV_VERSION" \
+        &> /dev/null || return 1
+    uv=$scratch/uv/bin/uv
+  fi
+  run "$uv" --quiet python install 3.11 &> /dev/null || return 1
+  python=$("$uv" python find 3.11 2> /dev/null) && supported "$python"
+}
+
+if is_complete; then exit 0; fi
+
+[[ $(uname -s) == Linux && $(uname -m) == x86_64 ]] ||
+  refuse "TensorFlow Federated runs on Linux x86-64 only; this is $(uname -sm)"
+for tool in flock setsid sha256sum; do
+  type -P "$tool" > /dev/null ||
+    refuse "the command $tool is missing (package util-linux or coreutils)"
+done
+
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'exit 129' HUP
+
+# Children inherit the lock: should this script be killed outright, the next
+# call still waits until nothing writes into the environment any more.
+exec 9> .venv.lock
+if ! flock --nonblock 9; then
+  say 'another setup is running here; waiting for it'
+  run flock 9
+fi
+if is_complete; then exit 0; fi
+
+scratch=$(mktemp -d)
+if [[ -n ${PYTHON:-} ]]; then
+  python=$PYTHON
+  supported "$python" || refuse "PYTHON=$PYTHON is not a working CPython 3.10 \
+or 3.11 with venv and ensurepip; name one, or unset PYTHON"
+elif ! python=$(find_python) && ! fetch_python; then
+  refuse 'no working Python 3.10 or 3.11 here and uv could not bring one; \
+install python3.11 with its venv package, or name one: PYTHON=/path/python3.11'
+fi
+
+say "installing $(grep -c '==' requirements.txt) packages into $VENV with" \
+  "$("$python" --version); this takes some minutes, once"
+building=1
+rm -rf "$VENV"
+run "$python" -m venv "$VENV"
+# The few packages without a wheel are built by what the lock names, not by
+# whatever is newest today.
+grep -A 20 -E '^(setuptools|wheel)==' requirements.txt |
+  awk '/^[a-z]/ { keep = /^(setuptools|wheel)==/ } keep' > "$scratch/build.txt"
+pip_install() {
+  run "$VENV/bin/python" -m pip install --disable-pip-version-check \
+    --no-input -qq --no-deps --require-hashes "$@"
+}
+pip_install -r "$scratch/build.txt" &&
+  pip_install --no-build-isolation -r requirements.txt ||
+  { say 'pip failed; its message is above'; exit 1; }
+lock_hash > "$STAMP.tmp"
+mv "$STAMP.tmp" "$STAMP"
+building=
+say "$VENV is ready"
