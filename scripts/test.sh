@@ -2,4 +2,4 @@
 # Runs all tests; arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-exec bash scripts/run.sh pytest -n 2 "$@"
+exec bash scripts/run.sh pytest -n 2 --dist loadfile "$@"

@@ -1,0 +1,153 @@
+"""What this library runs on, checked without importing TensorFlow.
+
+This file and the package's `__init__.py` must parse on old and future Pythons:
+a wrong interpreter gets one line, not a syntax error.
+"""
+
+import ast
+import importlib
+import pathlib
+import platform
+import sys
+
+PYTHONS = ((3, 10), (3, 11))
+# Distribution -> the releases that work. TFF's internals are used, so exactly
+# one release; any patch of TensorFlow 2.14 does.
+RELEASES = {'tensorflow-federated': '0.87.0', 'tensorflow': '2.14.'}
+REMEDY = 'run `bash scripts/setup.sh` and use .venv/bin/python'
+
+
+def installed_version(distribution):
+  """Returns the installed release of a distribution, or None."""
+  # Not at the top: Python 3.7 has no such module and shall get the line too.
+  from importlib import metadata  # pylint: disable=g-import-not-at-top
+
+  try:
+    return metadata.version(distribution)
+  except metadata.PackageNotFoundError:
+    return None
+
+
+def problem(
+    python=None, system=None, machine=None, version_of=installed_version
+):
+  """Returns the first reason why this library cannot run here, or None.
+
+  Args:
+    python: Version tuple of the interpreter; None means the running one.
+    system: Name of the operating system as `platform.system()` gives it.
+    machine: Name of the processor as `platform.machine()` gives it.
+    version_of: Distribution name -> installed release or None.
+
+  Returns:
+    One line: what is wrong, what would be right.
+  """
+  python = tuple(python or sys.version_info)[:2]
+  system = system or platform.system()
+  machine = machine or platform.machine()
+  if (system, machine) != ('Linux', 'x86_64'):
+    return (
+        'tff_fedopt needs Linux x86_64, the only platform of TensorFlow '
+        'Federated 0.87; this is %s %s' % (system, machine)
+    )
+  if python not in PYTHONS:
+    return 'tff_fedopt needs Python 3.10 or 3.11; this is %d.%d; %s' % (
+        python + (REMEDY,)
+    )
+  for distribution, wanted in RELEASES.items():
+    found = version_of(distribution)
+    if found is None:
+      return 'tff_fedopt needs %s %s, which is not installed; %s' % (
+          distribution,
+          wanted.rstrip('.'),
+          REMEDY,
+      )
+    if not (found + '.').startswith(wanted):
+      return 'tff_fedopt needs %s %s; installed is %s; %s' % (
+          distribution,
+          wanted.rstrip('.'),
+          found,
+          REMEDY,
+      )
+  return None
+
+
+def check():
+  """Raises ImportError with one line where this library cannot run.
+
+  Run as `python -m tff_fedopt…`, it prints the line and exits with status 2.
+  """
+  reason = problem()
+  if reason is None:
+    return
+  # While Python looks for the module to run, and so imports the package that
+  # holds it, sys.argv[0] is '-m'. That tells a command from an import.
+  if sys.argv[:1] == ['-m']:
+    sys.stderr.write(reason + '\n')
+    sys.exit(2)
+  raise ImportError(reason)
+
+
+def used_symbols(source):
+  """Lists what a Python source takes from TFF, as dotted names.
+
+  Follows `import tensorflow_federated as NAME` (each longest attribute chain
+  that starts at NAME) and `from tensorflow_federated… import NAME`.
+
+  Args:
+    source: Text of a Python file.
+
+  Returns:
+    Sorted list of names such as 'tensorflow_federated.learning.templates'.
+  """
+  tree = ast.parse(source)
+  aliases, found, inner = {}, set(), set()
+  for node in ast.walk(tree):
+    if isinstance(node, ast.Import):
+      for name in node.names:
+        if name.name.split('.')[0] == 'tensorflow_federated':
+          aliases[name.asname or 'tensorflow_federated'] = (
+              name.name if name.asname else 'tensorflow_federated'
+          )
+    elif isinstance(node, ast.ImportFrom) and node.module:
+      if node.module.split('.')[0] == 'tensorflow_federated':
+        found.update(node.module + '.' + name.name for name in node.names)
+  # ast.walk meets the outermost attribute of a chain first.
+  for node in ast.walk(tree):
+    if not isinstance(node, ast.Attribute) or node in inner:
+      continue
+    parts = []
+    while isinstance(node, ast.Attribute):
+      parts.append(node.attr)
+      node = node.value
+      inner.add(node)
+    if isinstance(node, ast.Name) and node.id in aliases:
+      found.add('.'.join([aliases[node.id]] + parts[::-1]))
+  return sorted(found)
+
+
+def probe_list(root):
+  """Maps every TFF symbol used in the sources below a folder to its users."""
+  users = {}
+  for package in ('tff_fedopt', 'tasks'):
+    for path in sorted(pathlib.Path(root, package).rglob('*.py')):
+      for symbol in used_symbols(path.read_text(encoding='utf-8')):
+        users.setdefault(symbol, []).append(str(path.relative_to(root)))
+  return users
+
+
+def resolves(symbol):
+  """Tells whether the installed TFF has a symbol, given as a dotted name."""
+  parts = symbol.split('.')
+  for length in range(len(parts), 0, -1):
+    try:
+      value = importlib.import_module('.'.join(parts[:length]))
+    except ModuleNotFoundError:
+      continue
+    try:
+      for part in parts[length:]:
+        value = getattr(value, part)
+    except AttributeError:
+      return False
+    return True
+  return False
