@@ -1,0 +1,199 @@
+"""Makes tables: `python -m tff_fedopt.tables [TABLE …] [--profile=…] …`.
+
+Exit code: 0 done, 1 a run failed or a number is outside its tolerance, 2
+wrong usage or missing data.
+"""
+
+import argparse
+import os
+import pathlib
+import sys
+from typing import Sequence
+
+from tff_fedopt import tables
+from tff_fedopt.tables import engine
+from tff_fedopt.tables import spec as spec_lib
+
+
+class _Parser(argparse.ArgumentParser):
+  """Reports a wrong command line in one line."""
+
+  def error(self, message):
+    self.exit(2, f'{self.prog}: {message}\n')
+
+
+def _count(text):
+  value = int(text)
+  if value < 1:
+    raise ValueError(text)
+  return value
+
+
+def _labels(text):
+  return [part.strip() for part in text.split(',') if part.strip()]
+
+
+def _seeds(text):
+  return [int(part) for part in _labels(text)]
+
+
+# argparse names these in its messages.
+_count.__name__ = 'count (1, 2, …)'
+_seeds.__name__ = 'list of integers'
+
+
+def _parser():
+  parser = _Parser(
+      prog='tables',
+      allow_abbrev=False,
+      formatter_class=argparse.RawDescriptionHelpFormatter,
+      description=(
+          'Runs the experiments of a table and writes it as Markdown, CSV,'
+          ' LaTeX and plots.\nEXAMPLES\n'
+          '  tables --list\n'
+          '  tables afo_main\n'
+          "  tables afo_main --rows='SO LR,EMNIST CR' --jobs=2\n"
+          '  tables afo_main --profile=small --data_dir=DIR --resume'
+      ),
+  )
+  add = parser.add_argument
+  add('tables', nargs='*', metavar='TABLE', help='table ids; see --list')
+  add('--list', action='store_true', help='list the tables and stop')
+  add(
+      '--profile',
+      choices=spec_lib.PROFILES,
+      default='quick',
+      help=(
+          'quick: reduced models on embedded synthetic data; small: real'
+          ' models and data, fewer rounds; paper: exactly as published'
+      ),
+  )
+  add('--paper', help='all tables of a paper, if no TABLE is named')
+  add('--data_dir', help='folder with the canonical data files')
+  add('--out_dir', help='where results go (default: runs/PROFILE)')
+  add('--resume', action='store_true', help='continue what was interrupted')
+  add('--jobs', type=_count, help='processes (default: cores, at most 4)')
+  add('--rows', type=_labels, default=[], help='only these rows, by label')
+  add('--columns', type=_labels, default=[], help='only these columns')
+  add('--rounds', type=_count, help="rounds instead of the profile's")
+  add('--seeds', type=_seeds, default=[], help="seeds instead of the table's")
+  add(
+      '--form',
+      choices=('code', 'paper'),
+      help='adaptive servers as in the published code or algorithm box',
+  )
+  add(
+      '--store_reference',
+      action='store_true',
+      help='store the numbers as the reference in results/',
+  )
+  add(
+      '--check',
+      action='store_true',
+      help='re-run the rows that are checked and compare with the reference',
+  )
+  add(
+      '--full',
+      action='store_true',
+      help='with --check: every row, not only those checked by default',
+  )
+  return parser
+
+
+def listing() -> str:
+  """Returns the available tables: id, paper, what they show, times."""
+  lines = []
+  for name in tables.names():
+    table = tables.get(name)
+    times = ', '.join(f'{p}: {table.estimates[p]}' for p in spec_lib.PROFILES)
+    lines += [
+        f'{table.id:14}{table.paper:5}{table.title}',
+        f'{"":19}shows: {table.shows}',
+        f'{"":19}{times}',
+    ]
+  return '\n'.join(lines)
+
+
+def _chosen(parser, flags):
+  if flags.tables:
+    return [tables.get(name) for name in dict.fromkeys(flags.tables)]
+  if flags.paper is None:
+    return [tables.get(name) for name in tables.DEFAULT]
+  names = tables.names(flags.paper)
+  if not names:
+    papers = sorted({tables.get(name).paper for name in tables.names()})
+    parser.error(
+        f'this version has no table of {flags.paper!r}; it has tables of'
+        f' {", ".join(papers)}'
+    )
+  return [tables.get(name) for name in names]
+
+
+def _check_data_dir(parser, data_dir):
+  if data_dir is not None and not pathlib.Path(data_dir).is_dir():
+    parser.error(f'--data_dir: there is no folder {data_dir}')
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the command.
+
+  Args:
+    argv: The arguments, without the program's name.
+
+  Returns:
+    The exit code.
+  """
+  parser = _parser()
+  flags = parser.parse_intermixed_args(argv)
+  if flags.list:
+    print(listing())
+    return 0
+  if flags.full and not flags.check:
+    parser.error('--full belongs to --check')
+  if flags.check and (flags.rounds or flags.seeds or flags.store_reference):
+    parser.error('--check goes without --rounds, --seeds, --store_reference')
+  if flags.store_reference and flags.rounds:
+    parser.error('--store_reference goes without --rounds')
+  _check_data_dir(parser, flags.data_dir)
+  jobs = flags.jobs or min(4, os.cpu_count() or 1)
+  out_dir = pathlib.Path(flags.out_dir or pathlib.Path('runs', flags.profile))
+  try:
+    chosen = _chosen(parser, flags)
+    work = []
+    for table in chosen:
+      rows = flags.rows
+      if flags.check and not (rows or flags.columns or flags.full):
+        rows = table.check_rows
+      options = engine.Options(
+          profile=flags.profile,
+          data_dir=flags.data_dir,
+          form=flags.form,
+          rows=rows,
+          columns=flags.columns,
+          rounds=flags.rounds,
+          seeds=flags.seeds,
+      )
+      work.append((table, options, engine.plan(table, options)))
+  except ValueError as error:
+    parser.error(str(error))
+  # From here on TensorFlow is needed.
+  from tff_fedopt.tables import session
+
+  try:
+    return session.make(
+        work,
+        out_dir=out_dir,
+        jobs=jobs,
+        resume=flags.resume,
+        store_reference=flags.store_reference,
+        check=flags.check,
+    )
+  except session.MissingDataError as error:
+    parser.error(str(error))
+  except KeyboardInterrupt:
+    print('interrupted; --resume continues', file=sys.stderr)
+    return 130
+
+
+if __name__ == '__main__':
+  sys.exit(main(sys.argv[1:]))

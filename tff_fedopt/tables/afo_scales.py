@@ -1,0 +1,60 @@
+"""How long and how wide AFO's tasks run in the quick and small profiles.
+
+The paper profile has no entry here: it is the published setting of each task.
+"""
+
+import dataclasses
+from typing import Optional
+
+import tasks
+from tff_fedopt.tables import afo_settings
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+  """Length and width of a run; None stands for the task's published value."""
+
+  rounds: int
+  cohort_size: int
+  evaluate_every: int
+  validation_examples: Optional[int] = None
+  local_epochs: Optional[int] = None
+  batch_size: Optional[int] = None
+
+
+_QUICK = {
+    'CIFAR-10': Scale(20, 5, 2, 400),
+    'CIFAR-100': Scale(20, 5, 2, 400),
+    'EMNIST CR': Scale(40, 5, 2, 500),
+    'Shakespeare': Scale(20, 5, 2, 200),
+    'SO NWP': Scale(30, 10, 2, 500),
+    'SO LR': Scale(40, 10, 2, 500),
+    'EMNIST AE': Scale(30, 5, 2, 500),
+}
+_SMALL = {
+    'CIFAR-10': Scale(60, 10, 5, 1000),
+    'CIFAR-100': Scale(60, 10, 5, 1000),
+    'EMNIST CR': Scale(150, 10, 5, 2000),
+    'Shakespeare': Scale(100, 10, 5, 1000),
+    'SO NWP': Scale(60, 10, 5, 1000),
+    'SO LR': Scale(200, 10, 5, 2000),
+    'EMNIST AE': Scale(200, 10, 5, 2000),
+}
+# How many of the last rounds are averaged; evaluations lie in between.
+LAST = {'quick': 5, 'small': 20, 'paper': 100}
+
+
+def scale(task_label: str, profile: str) -> Scale:
+  """Returns the length and width of a task's runs in a profile."""
+  if profile == 'quick':
+    return _QUICK[task_label]
+  if profile == 'small':
+    return _SMALL[task_label]
+  published = tasks.info(afo_settings.TASKS[task_label]).settings
+  return Scale(
+      published.rounds,
+      published.cohort_size,
+      evaluate_every=1,
+      local_epochs=published.local_epochs,
+      batch_size=published.batch_size,
+  )

@@ -1,0 +1,116 @@
+"""One call of the command: run what is planned, write every output."""
+
+import os
+import pathlib
+import sys
+from typing import Any, Callable, Optional, Sequence
+
+from tff_fedopt.tables import engine
+from tff_fedopt.tables import plots
+from tff_fedopt.tables import record
+from tff_fedopt.tables import reference
+from tff_fedopt.tables import render
+
+
+class MissingDataError(Exception):
+  """The data a run needs is not there; the message says how to get it."""
+
+
+def _run_all(specs, out_dir, jobs, resume):
+  from tff_fedopt.experiment import sweep
+
+  done = 0
+
+  def report(result):
+    nonlocal done
+    done += 1
+    print(
+        f'[{done}/{len(specs)}] {result.spec.task} {result.spec.algorithm}:'
+        f' {result.status}',
+        file=sys.stderr,
+    )
+
+  return sweep.run_all(
+      specs, out_dir, jobs=jobs, resume=resume, on_result=report
+  )
+
+
+def make(
+    work: Sequence[tuple[Any, engine.Options, Sequence[engine.PlannedCell]]],
+    *,
+    out_dir: pathlib.Path,
+    jobs: int = 1,
+    resume: bool = False,
+    store_reference: bool = False,
+    check: bool = False,
+    run_all: Optional[Callable[..., Sequence[Any]]] = None,
+) -> int:
+  """Runs the planned cells of several tables and writes the tables.
+
+  A run that several tables need is run once.
+
+  Args:
+    work: Of each table: its spec, the options, the planned cells.
+    out_dir: Where runs and tables go.
+    jobs: Processes.
+    resume: Whether runs that are there are used or continued.
+    store_reference: Whether the numbers become the stored reference.
+    check: Whether a number outside its tolerance is an error.
+    run_all: Runs a list of run specs, as `sweep.run_all`; for tests.
+
+  Returns:
+    The exit code: 1 if a run failed or the check found a difference.
+  """
+  specs = engine.run_specs([planned for _, _, planned in work])
+  results = (run_all or _run_all)(specs, out_dir / 'runs', jobs, resume)
+  by_print = {result.spec.fingerprint(): result for result in results}
+  code = 0
+  for table, options, planned in work:
+    result = engine.reduce(table, options, planned, by_print)
+    records = engine.records(result)
+    if store_reference:
+      stored = reference.store(table, options.profile, options.form, records)
+      print(f'stored: {stored}', file=sys.stderr)
+    # Numbers of another length or form are not those that are stored.
+    compared = (
+        reference.differences(options.profile, records)
+        if not options.rounds and result.form == table.form
+        else None
+    )
+    text = render.markdown(result, compared)
+    write(result, records, text, out_dir)
+    if check:
+      code = max(code, _report_check(table, records, compared))
+    else:
+      print(text)
+    if any(cell.status == 'failed' for cell in result.cells):
+      code = 1
+  print(f'results: {out_dir}', file=sys.stderr)
+  return code
+
+
+def _report_check(table, records, compared):
+  if compared is None:
+    print(f'{table.id}: no stored reference')
+    return 1
+  for line in compared:
+    print(f'{table.id}: {line}')
+  print(f'{table.id}: {len(records)} numbers, {len(compared)} outside')
+  return 1 if compared else 0
+
+
+def write(
+    result: engine.TableResult,
+    records: Sequence[dict[str, str]],
+    text: str,
+    out_dir: pathlib.Path,
+) -> None:
+  """Writes Markdown, CSV, LaTeX and figures, each moved into place."""
+  out_dir.mkdir(parents=True, exist_ok=True)
+  name = result.spec.id
+  record.write(out_dir / f'{name}.csv', records)
+  for suffix, content in (('md', text), ('tex', render.latex(result))):
+    temporary = out_dir / f'{name}.{suffix}.tmp'
+    temporary.write_text(content, encoding='utf-8')
+    os.replace(temporary, out_dir / f'{name}.{suffix}')
+  plots.draw(result, out_dir)
