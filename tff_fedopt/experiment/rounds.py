@@ -1,0 +1,234 @@
+"""The federated loop: cohorts in, one result per round out."""
+
+import collections
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+import concurrent.futures
+import dataclasses
+import math
+from typing import Any, Optional
+
+import numpy as np
+import tensorflow_federated as tff
+import tree
+
+from tff_fedopt import runtime
+from tff_fedopt.experiment import sampling
+from tff_fedopt.processes import client_input as client_input_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class RoundResult:
+  """What one round left behind.
+
+  Attributes:
+    round: The round's number, from 1.
+    weights: Trainable weights of the server's model after the round, a list of
+      arrays in the model's order.
+    metrics: What the process measured, and `diverged`: whether a server weight
+      or the training loss is not finite, or no client's update was.
+    state: The server's state after the round.
+  """
+
+  round: int
+  weights: list[np.ndarray]
+  metrics: Mapping[str, Any]
+  state: Any
+
+  @property
+  def diverged(self) -> bool:
+    return self.metrics['diverged']
+
+
+def model_weights(process: tff.learning.templates.LearningProcess, state):
+  """Returns the model weights in a server state, with arrays as leaves."""
+  if isinstance(state, tff.learning.templates.LearningAlgorithmState):
+    # Composed processes keep the weights here; a computation that reads them
+    # would send the whole state to the worker and back.
+    weights = state.global_model_weights
+  else:
+    weights = process.get_model_weights(state)
+  return tree.map_structure(np.asarray, weights)
+
+
+def initial_weights(
+    process: tff.learning.templates.LearningProcess,
+) -> list[np.ndarray]:
+  """Returns the trainable weights before the first round.
+
+  Args:
+    process: A learning process.
+
+  Returns:
+    A list of arrays in the model's order.
+  """
+  runtime.use()
+  return list(model_weights(process, process.initialize()).trainable)
+
+
+def run(
+    process: tff.learning.templates.LearningProcess,
+    client_data: tff.simulation.datasets.ClientData,
+    cohorts: Iterable[Sequence[str]],
+    *,
+    seed: int = 0,
+    state: Any = None,
+    start_round: int = 0,
+) -> Iterator[RoundResult]:
+  """Trains one round per cohort.
+
+  Rule: for t = start_round + 1, …:
+    state, metrics = process.next(state, [client i's data for i in cohort])
+
+  A cohort's data is a function of (seed, round, client). Cohorts given as a
+  sequence are prepared one round ahead, while the workers compute; an iterator
+  is asked for a cohort only when its round begins.
+
+  Args:
+    process: A process of `algorithms.build`, or any learning process whose
+      clients hold one sequence of batches.
+    client_data: The clients, already batched. Its method
+      `dataset_for_client(client_id, seed)` is used if it has one, else
+      `create_tf_dataset_for_client(client_id)`.
+    cohorts: The client ids of each round.
+    seed: Seed of shuffling and dropout.
+    state: Server state to continue from; by default a new one.
+    start_round: Number of rounds that `state` has seen.
+
+  Yields:
+    One `RoundResult` per cohort, also for rounds that diverged.
+
+  Raises:
+    ValueError: If a cohort is empty or names a client that does not exist or
+      occurs twice, or a client's batches do not fit the process.
+    runtime.WorkerDied: If a worker ended during a round; names the round.
+  """
+  runtime.use()
+  if state is None:
+    state = process.initialize()
+  clients = _Clients(process, client_data, seed)
+  with _ahead(clients.prepare, cohorts, start_round + 1) as prepared:
+    for round_num, cohort in prepared:
+      try:
+        output = process.next(state, cohort)
+      except runtime.WorkerDied as e:
+        raise runtime.WorkerDied(f'round {round_num}: {e}') from e
+      state = output.state
+      weights = list(model_weights(process, state).trainable)
+      metrics = collections.OrderedDict(
+          output.metrics
+          if isinstance(output.metrics, Mapping)
+          else {'process': output.metrics}
+      )
+      metrics['diverged'] = _diverged(weights, metrics, len(cohort))
+      yield RoundResult(round_num, weights, metrics, state)
+
+
+class _Clients:
+  """Prepares what `process.next` takes from the clients of a round."""
+
+  def __init__(self, process, client_data, seed):
+    self._data = client_data
+    self._known = frozenset(client_data.client_ids)
+    self._seed = seed
+    clients_type = process.next.type_signature.parameter[1].member
+    self._with_context = isinstance(clients_type, tff.StructType)
+    examples_type = (
+        clients_type['examples'] if self._with_context else clients_type
+    )
+    self._expected = examples_type.element
+    self._fitting_spec = None
+
+  def prepare(self, round_num, cohort):
+    """Returns the inputs of one round, or raises what is wrong with it."""
+    cohort = list(cohort)
+    if not cohort:
+      raise ValueError(f'round {round_num}: the cohort is empty')
+    unknown = [c for c in cohort if c not in self._known]
+    if unknown:
+      raise ValueError(
+          f'round {round_num}: unknown client {unknown[0]!r}; the data has'
+          f' {len(self._known)} clients'
+      )
+    if len(set(cohort)) < len(cohort):
+      twice = collections.Counter(cohort).most_common(1)[0][0]
+      raise ValueError(
+          f'round {round_num}: client {twice!r} is in the cohort twice'
+      )
+    return [self._input(round_num, client_id) for client_id in cohort]
+
+  def _input(self, round_num, client_id):
+    if hasattr(self._data, 'dataset_for_client'):
+      seed = sampling.derive_seed(
+          self._seed, 'shuffling', round_num, client_id
+      )
+      dataset = self._data.dataset_for_client(client_id, seed)
+    else:
+      dataset = self._data.create_tf_dataset_for_client(client_id)
+    self._check(client_id, dataset.element_spec)
+    if not self._with_context:
+      return dataset
+    return client_input_lib.client_input(
+        client_id,
+        dataset,
+        sampling.derive_seed(self._seed, 'dropout', round_num, client_id),
+    )
+
+  def _check(self, client_id, spec):
+    if spec == self._fitting_spec:
+      return
+    found = tff.types.tensorflow_to_type(spec)
+    if not self._expected.is_assignable_from(found):
+      raise ValueError(
+          f'the batches of client {client_id!r} do not fit the process:'
+          f' expected {self._expected.compact_representation()}, found'
+          f' {found.compact_representation()}'
+      )
+    self._fitting_spec = spec
+
+
+class _ahead:  # pylint: disable=invalid-name
+  """Iterates over (round, prepared cohort), a sequence one round ahead."""
+
+  def __init__(self, prepare, cohorts, first_round):
+    self._prepare = prepare
+    self._cohorts = cohorts
+    self._first = first_round
+    self._pool = concurrent.futures.ThreadPoolExecutor(
+        1, thread_name_prefix='cohort'
+    )
+
+  def __enter__(self):
+    numbered = enumerate(self._cohorts, self._first)
+    if not isinstance(self._cohorts, Sequence):
+      return ((r, self._prepare(r, c)) for r, c in numbered)
+    return self._prefetched(numbered)
+
+  def _prefetched(self, numbered):
+    waiting = None
+    for round_num, cohort in numbered:
+      coming = self._pool.submit(self._prepare, round_num, cohort)
+      if waiting:
+        yield waiting[0], waiting[1].result()
+      waiting = round_num, coming
+    if waiting:
+      yield waiting[0], waiting[1].result()
+
+  def __exit__(self, *error):
+    self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _diverged(weights, metrics, cohort_size) -> bool:
+  """Whether a round's outcome cannot be trained further in any useful way."""
+  if not all(np.isfinite(w).all() for w in weights):
+    return True
+  client_work = metrics.get('client_work')
+  if not isinstance(client_work, Mapping):
+    return False
+  if not client_work.get('local_steps', 1):
+    return False  # No client had an example: there is no loss.
+  excluded = int(client_work.get('non_finite_clients', 0))
+  if excluded:
+    # The loss is not finite because of clients whose updates were left out.
+    return excluded >= cohort_size
+  train = client_work.get('train', {})
+  return not math.isfinite(float(train.get('loss', 0.0)))
