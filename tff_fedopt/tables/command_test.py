@@ -1,0 +1,58 @@
+"""The command line of the tables: what it refuses, and how."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tff_fedopt import tables
+from tff_fedopt.tables import __main__ as command
+
+
+@pytest.mark.parametrize(
+    'arguments,message',
+    [
+        (['afo_man'], "unknown table 'afo_man'; did you mean afo_main"),
+        (['zzz'], 'there are: afo_main'),
+        (['--profile=big'], "'quick', 'small', 'paper'"),
+        (['--rows=MNIST'], "unknown row 'MNIST'; one of CIFAR-10"),
+        (['--columns=Sgd'], "unknown column 'Sgd'; one of FedAdagrad"),
+        (['--paper=XYZ'], "no table of 'XYZ'; it has tables of AFO"),
+        (['--data_dir=/does/not/exist'], 'there is no folder /does/not/exist'),
+        (['--jobs=0'], 'invalid count'),
+        (['--rounds=x'], 'invalid count'),
+        (['--full'], '--full belongs to --check'),
+        (['--check', '--rounds=2'], '--check goes without'),
+        (['--store_reference', '--rounds=2'], 'goes without --rounds'),
+        (['--prof=quick'], 'unrecognized arguments'),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_2(arguments, message, capsys):
+  with pytest.raises(SystemExit) as exit_info:
+    command.main(arguments)
+  assert exit_info.value.code == 2
+  error = capsys.readouterr().err
+  assert message in error
+  assert error.count('\n') == 1
+
+
+def test_list_names_every_table(capsys):
+  assert command.main(['--list']) == 0
+  text = capsys.readouterr().out
+  for name in tables.names():
+    assert name in text and tables.get(name).shows in text
+
+
+@pytest.mark.parametrize('argument', ['--list', '--help', 'no_such_table'])
+def test_no_tensorflow_for_what_needs_none(argument):
+  program = (
+      'import runpy, sys\n'
+      f'sys.argv = ["tables", {argument!r}]\n'
+      'try:\n'
+      '  runpy.run_module("tff_fedopt.tables", run_name="__main__")\n'
+      'except SystemExit:\n'
+      '  pass\n'
+      'assert "tensorflow" not in sys.modules\n'
+      'assert "matplotlib" not in sys.modules\n'
+  )
+  subprocess.run([sys.executable, '-c', program], check=True, timeout=60)
