@@ -1,0 +1,43 @@
+"""FedAvg, FedAvgM, FedAdagrad, FedAdam, FedYogi: one builder.
+
+```
+for each round t, each client i of the cohort S:
+  x_i = x_t;  for each batch: x_i = client optimizer's step along ∇F_i(x_i)
+Δ_t     = Σ_{i∈S} n_i (x_t − x_i) / Σ_{i∈S} n_i
+x_{t+1} = server optimizer's step from x_t along Δ_t
+```
+
+Source: Adaptive Federated Optimization, Algorithms 1 and 2 (there Δ has the
+opposite sign; here an update is initial minus final, as everywhere in TFF).
+"""
+
+from tff_fedopt.algorithms import optimizer_choice
+from tff_fedopt.optimizers import sgd
+from tff_fedopt.processes import composition
+from tff_fedopt.processes import finalizers
+from tff_fedopt.processes import local_method
+
+
+def _server_momentum(hp):
+  return sgd.Momentum(
+      learning_rate=hp['server_learning_rate'], momentum=hp['server_momentum']
+  )
+
+
+SERVER_OPTIMIZERS = dict(
+    fedavg=optimizer_choice.server_sgd,
+    fedavgm=_server_momentum,
+    fedadagrad=lambda hp: optimizer_choice.server_adaptive('adagrad', hp),
+    fedadam=lambda hp: optimizer_choice.server_adaptive('adam', hp),
+    fedyogi=lambda hp: optimizer_choice.server_adaptive('yogi', hp),
+)
+
+
+def build(name, model_fn, hp):
+  """Builds one of `SERVER_OPTIMIZERS` from resolved hyperparameters."""
+  return composition.build_learning_process(
+      model_fn,
+      optimizer_choice.local_training(hp, local_method.LocalMethod()),
+      finalizers.ServerMethod(),
+      SERVER_OPTIMIZERS[name](hp),
+  )

@@ -1,0 +1,52 @@
+"""FedProx: local training with a proximal term.
+
+```
+client: y = x_t;  y = y − η_l (∇F_i(y) + μ (y − x_t))
+server: x_{t+1} = x_t − η mean(x_t − y_i)
+```
+
+The term is the gradient of μ/2 ‖y − x_t‖². `form='code'` is FL-Simulator's:
+−μ x_t is clipped together with the gradient, +μ y is added afterwards as weight
+decay; without clipping the two forms are the same.
+"""
+
+from tff_fedopt.algorithms import optimizer_choice
+from tff_fedopt.processes import composition
+from tff_fedopt.processes import finalizers
+from tff_fedopt.processes import local_method
+from tff_fedopt.processes import trees
+
+
+class FedProx(local_method.LocalMethod):
+  """The proximal term, inside the direction."""
+
+  keeps_gradient = False
+
+  def direction(self, client, y, gradient, gradient_at):
+    mu = client.hparams['mu']
+    return trees.add_scaled(gradient, mu, trees.sub(y, client.start))
+
+  def linear_pull(self, client):
+    return client.hparams['mu']
+
+
+class FedProxAsCode(FedProx):
+  """The proximal term, half of it past the clipping."""
+
+  def direction(self, client, y, gradient, gradient_at):
+    return trees.add_scaled(gradient, -client.hparams['mu'], client.start)
+
+  def late_decay(self, client):
+    return client.hparams['mu']
+
+
+def build(name, model_fn, hp):
+  """Builds FedProx from resolved hyperparameters."""
+  del name
+  method = FedProx() if hp['form'] == 'paper' else FedProxAsCode()
+  return composition.build_learning_process(
+      model_fn,
+      optimizer_choice.local_training(hp, method, uses=('mu',)),
+      finalizers.ServerMethod(),
+      optimizer_choice.server_sgd(hp),
+  )

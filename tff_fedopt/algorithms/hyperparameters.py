@@ -1,0 +1,297 @@
+"""Hyperparameters by algorithm: names, defaults, meaning, ranges, checks.
+
+Nothing here needs TensorFlow, so wrong values are refused before it loads.
+"""
+
+import dataclasses
+import difflib
+import math
+from typing import Any, Optional
+
+from tff_fedopt.optimizers import schedules
+
+FORMS = ('paper', 'code')
+CLIENT_OPTIMIZERS = (
+    'sgd',
+    'momentum',
+    'nesterov',
+    'ema_momentum',
+    'adagrad',
+    'adam',
+    'yogi',
+)
+WEIGHTINGS = ('examples', 'tokens', 'uniform')
+
+_MOMENTUM = ('momentum', 'nesterov', 'ema_momentum')
+_ADAPTIVE = ('adagrad', 'adam', 'yogi')
+
+# Which client optimizers use an optional client hyperparameter.
+_USED_BY = {
+    'client_momentum': _MOMENTUM,
+    'client_beta1': ('adam', 'yogi'),
+    'client_beta2': ('adam', 'yogi'),
+    'client_epsilon': _ADAPTIVE,
+    'client_initial_accumulator': _ADAPTIVE,
+    'client_bias_correction': ('adam', 'yogi'),
+}
+
+
+def _positive(v):
+  return None if v > 0 else 'above 0'
+
+
+def _not_negative(v):
+  return None if v >= 0 else '0 or above'
+
+
+def _below_one(v):
+  return None if 0 <= v < 1 else 'at least 0 and below 1'
+
+
+def _schedule(v):
+  schedules.parse(v)
+
+
+def _one_of(*choices):
+  def check(v):
+    return None if v in choices else 'one of ' + ', '.join(choices)
+
+  return check
+
+
+def _field(default, meaning, check=None):
+  return dataclasses.field(
+      default=default, metadata=dict(help=meaning, check=check)
+  )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Hyperparameters:
+  """What every algorithm takes. `None` means the default of the form."""
+
+  form: str = _field(
+      'paper',
+      "'paper' follows the algorithm box, 'code' the authors' code",
+      _one_of(*FORMS),
+  )
+  client_learning_rate: float = _field(0.1, 'η_l', _positive)
+  client_learning_rate_schedule: str = _field(
+      'constant',
+      'η_l by round t: constant, exponential:RATE:STEPS, inverse_sqrt:RATE:STEPS'
+      ' or inverse_linear:RATE:STEPS',
+      _schedule,
+  )
+  server_learning_rate: float = _field(1.0, 'η', _positive)
+  client_weighting: str = _field(
+      'examples',
+      'weight of a client in the average: its examples n_i, its non-pad tokens,'
+      ' or 1',
+      _one_of(*WEIGHTINGS),
+  )
+  weight_decay: float = _field(
+      0.0,
+      'λ of the term λ/2 ‖x‖² in local training',
+      _not_negative,
+  )
+  max_gradient_norm: Optional[float] = _field(
+      None, 'local gradients are clipped at this global norm', _positive
+  )
+  client_optimizer: str = _field(
+      'sgd', 'the client optimizer', _one_of(*CLIENT_OPTIMIZERS)
+  )
+  client_momentum: Optional[float] = _field(
+      None, 'ρ of a client optimizer with momentum (0.9)', _below_one
+  )
+  client_beta1: Optional[float] = _field(
+      None, 'β₁ of client Adam and Yogi (0.9)', _below_one
+  )
+  client_beta2: Optional[float] = _field(
+      None, 'β₂ of client Adam and Yogi (0.999)', _below_one
+  )
+  client_epsilon: Optional[float] = _field(
+      None,
+      'ε of an adaptive client optimizer, added to the root (0.001)',
+      _positive,
+  )
+  client_initial_accumulator: Optional[float] = _field(
+      None, 'v before the first local step (0)', _not_negative
+  )
+  client_bias_correction: Optional[bool] = _field(
+      None,
+      'bias correction of client Adam and Yogi (paper: off, code: on, as Keras)',
+  )
+
+  def resolved(self) -> dict[str, Any]:
+    """Every hyperparameter with its value, the form's defaults filled in."""
+    values = dataclasses.asdict(self)
+    defaults = dict(
+        client_momentum=0.9,
+        client_beta1=0.9,
+        client_beta2=0.999,
+        client_epsilon=1e-3,
+        client_initial_accumulator=0.0,
+        client_bias_correction=self.form == 'code',
+        **self.form_defaults(),
+    )
+    for name, value in defaults.items():
+      if name in values and values[name] is None:
+        values[name] = value
+    return values
+
+  def form_defaults(self) -> dict[str, Any]:
+    """Defaults, beside the clients', that depend on the form."""
+    return {}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FedAvg(Hyperparameters):
+  """FedAvg: the server takes a gradient step of rate η."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FedAvgM(Hyperparameters):
+  """FedAvgM: the server has momentum."""
+
+  server_momentum: float = _field(
+      0.9, 'u = server_momentum · u + Δ, x = x − η u', _below_one
+  )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FedAdagrad(Hyperparameters):
+  """FedAdagrad."""
+
+  tau: float = _field(
+      1e-3, 'τ, the adaptivity, added to the root of v', _positive
+  )
+  beta1: float = _field(0.0, 'β₁, first-moment decay of the server', _below_one)
+  initial_accumulator: Optional[float] = _field(
+      None, 'v before the first round (paper: τ², code: 0)', _not_negative
+  )
+
+  def form_defaults(self):
+    paper = self.form == 'paper'
+    return dict(initial_accumulator=self.tau**2 if paper else 0.0)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FedAdam(FedAdagrad):
+  """FedAdam."""
+
+  beta1: float = _field(0.9, 'β₁, first-moment decay of the server', _below_one)
+  beta2: Optional[float] = _field(
+      None,
+      'β₂, second-moment decay of the server (paper: 0.99, code: 0.999)',
+      _below_one,
+  )
+  bias_correction: Optional[bool] = _field(
+      None,
+      'η √(1 − β₂^t) / (1 − β₁^t) in place of η (paper: off, code: on)',
+  )
+
+  def form_defaults(self):
+    paper = self.form == 'paper'
+    return dict(
+        super().form_defaults(),
+        beta2=0.99 if paper else 0.999,
+        bias_correction=not paper,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FedYogi(FedAdam):
+  """FedYogi."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FedProx(Hyperparameters):
+  """FedProx: clients are pulled back to the server model."""
+
+  mu: float = _field(
+      0.01, 'μ of the proximal term μ/2 ‖x_i − x‖²', _not_negative
+  )
+
+
+def parse(algorithm: str, cls: type, given: dict[str, Any]) -> Hyperparameters:
+  """Checks hyperparameters and fills a dataclass with them.
+
+  Args:
+    algorithm: The algorithm's name, for messages.
+    cls: Its hyperparameter dataclass.
+    given: Values by name.
+
+  Returns:
+    An instance of `cls`.
+
+  Raises:
+    ValueError: If a name is unknown or unused by the algorithm, or a value is
+      impossible; one line that says which and what would be right.
+  """
+  fields = {f.name: f for f in dataclasses.fields(cls)}
+  values = {}
+  for name, value in given.items():
+    if name not in fields:
+      near = difflib.get_close_matches(name, fields, n=1)
+      hint = f'did you mean {near[0]}?' if near else 'it takes '
+      raise ValueError(
+          f'{algorithm} has no hyperparameter {name}; '
+          + (hint if near else hint + ', '.join(sorted(fields)))
+      )
+    values[name] = _checked(fields[name], value)
+  chosen = values.get('client_optimizer', fields['client_optimizer'].default)
+  for name, users in _USED_BY.items():
+    if values.get(name) is not None and chosen not in users:
+      raise ValueError(
+          f'{name} is not used by client_optimizer={chosen}; it is used by '
+          + ', '.join(users)
+      )
+  return cls(**values)
+
+
+def _checked(field, value):
+  """The value in the field's type, or one line saying what would be right."""
+  optional = field.type in (Optional[float], Optional[bool], Optional[str])
+  if value is None:
+    if optional:
+      return None
+    raise ValueError(f'{field.name}: no value given; expected {_kind(field)}')
+  wants = _kind(field)
+  if wants == 'true or false':
+    if isinstance(value, str) and value.lower() in ('true', 'false'):
+      return value.lower() == 'true'
+    if not isinstance(value, bool):
+      raise ValueError(f'{field.name}: {value!r}; expected {wants}')
+    return value
+  if wants == 'text':
+    if not isinstance(value, str):
+      raise ValueError(f'{field.name}: {value!r}; expected {wants}')
+  else:
+    if isinstance(value, bool):
+      raise ValueError(f'{field.name}: {value!r}; expected {wants}')
+    try:
+      number = float(value)
+    except (TypeError, ValueError):
+      number = math.nan
+    if not math.isfinite(number):
+      raise ValueError(f'{field.name}: {value!r}; expected {wants}')
+    if wants == 'a whole number':
+      if number != int(number):
+        raise ValueError(f'{field.name}: {value!r}; expected {wants}')
+      value = int(number)
+    else:
+      value = number
+  check = field.metadata['check']
+  right = check(value) if check else None
+  if right:
+    raise ValueError(f'{field.name}: {value!r}; expected {right}')
+  return value
+
+
+def _kind(field):
+  if field.type in (bool, Optional[bool]):
+    return 'true or false'
+  if field.type in (str, Optional[str]):
+    return 'text'
+  if field.type in (int, Optional[int]):
+    return 'a whole number'
+  return 'a number'

@@ -1,0 +1,1 @@
+"""Optimizers as the papers write them, for servers and clients alike."""

@@ -1,0 +1,1 @@
+"""The four TFF processes that every algorithm is composed of."""

@@ -1,0 +1,58 @@
+"""How uploads are brought together at the server."""
+
+import collections
+
+import numpy as np
+import tensorflow_federated as tff
+
+
+def build_aggregator(update_type: tff.Type) -> tff.templates.AggregationProcess:
+  """Averages what clients upload under `mean` and adds up their `total`.
+
+  ```
+  mean  = Σ_i w_i u_i / Σ_i w_i      (0 if all weights are 0)
+  total = Σ_i u_i
+  ```
+
+  Source: Adaptive Federated Optimization, Δ_t with unequal client sizes.
+
+  Args:
+    update_type: Type of an upload: a structure with `mean` and, optionally,
+      `total`; see `LocalMethod.upload`.
+
+  Returns:
+    A weighted `AggregationProcess` with a result named as the upload is.
+  """
+  weight_type = tff.TensorType(np.float32)
+  factory = tff.aggregators.MeanFactory(no_nan_division=True)
+  mean = factory.create(update_type['mean'], weight_type)
+  total = None
+  if 'total' in tff.structure.name_list(update_type):
+    total = tff.aggregators.SumFactory().create(update_type['total'])
+
+  @tff.federated_computation
+  def init_fn():
+    states = collections.OrderedDict(mean=mean.initialize())
+    if total:
+      states['total'] = total.initialize()
+    return tff.federated_zip(states)
+
+  @tff.federated_computation(
+      init_fn.type_signature.result,
+      tff.FederatedType(update_type, tff.CLIENTS),
+      tff.FederatedType(weight_type, tff.CLIENTS),
+  )
+  def next_fn(state, update, weight):
+    output = mean.next(state['mean'], update['mean'], weight)
+    states = collections.OrderedDict(mean=output.state)
+    results = collections.OrderedDict(mean=output.result)
+    if total:
+      output = total.next(state['total'], update['total'])
+      states['total'], results['total'] = output.state, output.result
+    return tff.templates.MeasuredProcessOutput(
+        tff.federated_zip(states),
+        tff.federated_zip(results),
+        tff.federated_value((), tff.SERVER),
+    )
+
+  return tff.templates.AggregationProcess(init_fn, next_fn)

@@ -1,0 +1,351 @@
+"""The one local training loop, as a `ClientWorkProcess`."""
+
+import collections
+from collections.abc import Callable
+import dataclasses
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fedopt.optimizers import base as optimizers
+from tff_fedopt.optimizers import schedules
+from tff_fedopt.optimizers import sgd
+from tff_fedopt.processes import client_input
+from tff_fedopt.processes import local_method
+from tff_fedopt.processes import trees
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalTraining:
+  """How clients train, apart from the model and the data.
+
+  Attributes:
+    method: The algorithm's client half.
+    optimizer: The client optimizer.
+    optimizer_hparams: Client hyperparameter name of each hyperparameter of the
+      optimizer, such as `tau='client_epsilon'`.
+    schedule: The client learning rate by round.
+    hparams: Numbers held in the process's state, by hyperparameter name.
+    weighting: `examples`, `tokens` or `uniform`.
+    clips: Whether gradients are clipped at `max_gradient_norm`.
+    decays: Whether `weight_decay` acts.
+    decay_after_clipping: As in FL-Simulator (the decay is added to the clipped
+      direction), or inside the gradient as a term of the loss.
+    store: Where clients keep their memory, or None for algorithms without.
+  """
+
+  method: local_method.LocalMethod
+  optimizer: optimizers.Optimizer
+  optimizer_hparams: dict[str, str]
+  schedule: schedules.Schedule
+  hparams: dict[str, float]
+  weighting: str = 'examples'
+  clips: bool = False
+  decays: bool = False
+  decay_after_clipping: bool = False
+  store: Any = None
+
+
+def build_client_work(
+    model_fn: Callable[[], tff.learning.models.VariableModel],
+    training: LocalTraining,
+    received_type: tff.Type,
+) -> tff.learning.templates.ClientWorkProcess:
+  """Builds the client work of any algorithm.
+
+  The state at the server is the round's number and the hyperparameters, so a
+  learning-rate schedule or a changed hyperparameter never retraces anything.
+
+  Args:
+    model_fn: Returns a new model; weights of any one floating dtype.
+    training: How clients train.
+    received_type: Type of what the distributor sends, an ordered dictionary
+      of `model` (`ModelWeights`) and `shared`.
+
+  Returns:
+    A `ClientWorkProcess` whose clients take `client_input`s and upload what
+    `training.method` says. A client whose result is not finite uploads zeros
+    with weight 0, keeps its old memory and is counted in the metric
+    `non_finite_clients`.
+  """
+  with tf.Graph().as_default():
+    model = model_fn()
+    data_type = client_input.client_input_type(model.input_spec)
+    finalize_metrics = tff.learning.metrics.sum_then_finalize(
+        model.metric_finalizers()
+    )
+    unfinalized = model.report_local_unfinalized_metrics()
+    if training.weighting == 'tokens' and 'num_tokens' not in unfinalized:
+      raise ValueError(
+          'client_weighting=tokens needs a model whose metrics include'
+          ' num_tokens; this one reports '
+          + ', '.join(unfinalized)
+          + '. Use client_weighting=examples.'
+      )
+
+  initial_state = collections.OrderedDict(
+      round=np.int64(0),
+      schedule_rate=np.float64(training.schedule.rate),
+      schedule_steps=np.float64(training.schedule.steps),
+      **{k: np.float64(v) for k, v in training.hparams.items()},
+  )
+  state_type = tff.to_type(
+      collections.OrderedDict((k, v.dtype.type) for k, v in initial_state.items())
+  )
+
+  @tff.tensorflow.computation
+  def initialize():
+    return collections.OrderedDict(
+        (k, tf.constant(v)) for k, v in initial_state.items()
+    )
+
+  @tff.tensorflow.computation(state_type)
+  def for_this_round(state):
+    factor = training.schedule.factor(
+        state['round'], state['schedule_rate'], state['schedule_steps']
+    )
+    sent = collections.OrderedDict(state)
+    sent['client_learning_rate'] = factor * state['client_learning_rate']
+    return sent
+
+  @tff.tensorflow.computation(state_type)
+  def advance(state):
+    state = collections.OrderedDict(state)
+    state['round'] += 1
+    return state
+
+  @tff.tensorflow.computation(state_type, received_type, data_type)
+  def train_client(state, received, data):
+    client_training = _build_training(model_fn(), training)
+    return client_training(state, received, data)
+
+  @tff.federated_computation
+  def init_fn():
+    return tff.federated_eval(initialize, tff.SERVER)
+
+  @tff.federated_computation(
+      tff.FederatedType(state_type, tff.SERVER),
+      tff.FederatedType(received_type, tff.CLIENTS),
+      tff.FederatedType(data_type, tff.CLIENTS),
+  )
+  def next_fn(state, received, client_data):
+    sent = tff.federated_broadcast(
+        tff.federated_map(for_this_round, state)
+    )
+    result, metrics, counts = tff.federated_map(
+        train_client, (sent, received, client_data)
+    )
+    return tff.templates.MeasuredProcessOutput(
+        tff.federated_map(advance, state),
+        result,
+        tff.federated_zip(
+            collections.OrderedDict(
+                train=finalize_metrics(metrics),
+                non_finite_clients=tff.federated_sum(counts['non_finite']),
+                local_steps=tff.federated_sum(counts['steps']),
+            )
+        ),
+    )
+
+  settable = [k for k in initial_state if k != 'round']
+  hparams_type = tff.to_type(
+      collections.OrderedDict((k, state_type[k]) for k in settable)
+  )
+
+  @tff.tensorflow.computation(state_type)
+  def get_hparams_fn(state):
+    return collections.OrderedDict((k, state[k]) for k in settable)
+
+  @tff.tensorflow.computation(state_type, hparams_type)
+  def set_hparams_fn(state, hparams):
+    state = collections.OrderedDict(state)
+    state.update(hparams)
+    return state
+
+  return tff.learning.templates.ClientWorkProcess(
+      init_fn,
+      next_fn,
+      get_hparams_fn=get_hparams_fn,
+      set_hparams_fn=set_hparams_fn,
+  )
+
+
+def _build_training(model, training):
+  """The local loop around one model, as a `tf.function`."""
+  method, optimizer = training.method, training.optimizer
+  variables = tuple(model.trainable_variables)
+  specs = tuple(tf.TensorSpec(v.shape, v.dtype) for v in variables)
+  # Sparse gradients of an embedding stay sparse only where nothing but plain
+  # gradient descent touches them.
+  sparse = (
+      isinstance(optimizer, sgd.Sgd)
+      and method.keeps_gradient
+      and not (training.clips or training.decays)
+      and method.tracks_displacement is None
+  )
+
+  def gradients_of(batch):
+    with tf.GradientTape() as tape:
+      output = model.forward_pass(batch, training=True)
+    gradients = tape.gradient(output.loss, variables)
+    if not sparse:
+      gradients = tuple(
+          tf.zeros_like(v) if g is None else tf.convert_to_tensor(g)
+          for g, v in zip(gradients, variables)
+      )
+    return output, gradients
+
+  def gradient_elsewhere(batch):
+    """A function giving the gradient of `batch` at other weights."""
+
+    def gradient_at(weights):
+      here = [tf.identity(v) for v in variables]
+      metrics = [tf.identity(v) for v in model.local_variables]
+      _assign(variables, weights)
+      _, gradients = gradients_of(batch)
+      with tf.control_dependencies(gradients):
+        _assign(variables, here)
+        _assign(model.local_variables, metrics)
+      return gradients
+
+    return gradient_at
+
+  def direction(client, output_gradients, batch):
+    """The gradient after correction, clipping and decay, in that order."""
+    h = client.hparams
+    decay = h['weight_decay'] if training.decays else None
+    g = output_gradients
+    if training.decays and not training.decay_after_clipping:
+      g = trees.add_scaled(g, decay, variables)
+    g = method.direction(client, variables, g, gradient_elsewhere(batch))
+    if training.clips:
+      norm = tf.sqrt(trees.squared_norm(g))
+      limit = tf.cast(h['max_gradient_norm'], norm.dtype)
+      g = trees.scaled(tf.minimum(1.0, limit / (norm + 1e-6)), g)
+    if training.decays and training.decay_after_clipping:
+      g = trees.add_scaled(g, decay, variables)
+    late = method.late_decay(client)
+    if late is not None:
+      g = trees.add_scaled(g, late, variables)
+    return g
+
+  def accumulate(client, state, trace):
+    """N_i after one more step; see `Optimizer.unit_displacement`."""
+    q, n = trace
+    if method.tracks_displacement == 'published':
+      q = optimizer.published_weights(state, q)
+      return q, trees.add(n, q)
+    seed = trees.ones_like(n)
+    pull = method.linear_pull(client)
+    if training.decays:
+      pull = client.hparams['weight_decay'] + (0 if pull is None else pull)
+    if pull is not None:
+      seed = trees.add_scaled(seed, -pull, n)
+    q, step = optimizer.unit_displacement(state, q, seed)
+    return q, trees.add(n, step)
+
+  def weight_of(num_examples):
+    if training.weighting == 'tokens':
+      return model.report_local_unfinalized_metrics()['num_tokens'][0]
+    if training.weighting == 'uniform':
+      return tf.minimum(num_examples, 1)
+    return num_examples
+
+  @tf.function
+  def train(state, received, data):
+    context = data['context'].get_single_element()
+    memory = (
+        training.store.read(context['client_id'], state['round'])
+        if training.store
+        else collections.OrderedDict()
+    )
+    client = local_method.Client(
+        hparams=state,
+        x=tuple(received['model'].trainable),
+        shared=received['shared'],
+        memory=memory,
+    )
+    client = client._replace(start=method.start(client))
+    _assign(variables, client.start)
+    _assign(model.non_trainable_variables, received['model'].non_trainable)
+
+    optimizer_hparams = collections.OrderedDict(
+        (theirs, state[ours])
+        for theirs, ours in training.optimizer_hparams.items()
+    )
+    optimizer_state = method.optimizer_state(
+        client, optimizer, optimizer_hparams, specs
+    )
+    trace = (
+        (trees.zeros_like(variables), trees.zeros_like(variables))
+        if method.tracks_displacement
+        else ()
+    )
+    num_steps = tf.zeros([], tf.int64)
+    num_examples = tf.zeros([], tf.int64)
+    for batch in iter(data['examples']):
+      if hasattr(model, 'seed_randomness'):
+        model.seed_randomness(context['seed'], num_steps)
+      output, gradients = gradients_of(batch)
+      if sparse:
+        optimizer_state = optimizer.apply_sparse(
+            optimizer_state, variables, gradients
+        )
+      else:
+        optimizer_state = optimizer.apply(
+            optimizer_state, variables, direction(client, gradients, batch)
+        )
+      if method.tracks_displacement:
+        trace = accumulate(client, optimizer_state, trace)
+      num_steps += 1
+      num_examples += tf.cast(_rows(output), tf.int64)
+
+    result = local_method.LocalResult(
+        y=tuple(v.read_value() for v in variables),
+        num_steps=num_steps,
+        optimizer_state=optimizer_state,
+        displacement=trace[1] if method.tracks_displacement else (),
+    )
+    update = method.upload(client, result)
+    finite = trees.all_finite(update)
+    update = tf.cond(
+        finite,
+        lambda: update,
+        lambda: tf.nest.map_structure(tf.zeros_like, update),
+    )
+    weight = tf.cast(weight_of(num_examples), tf.float32)
+    weight = tf.where(finite, weight, 0.0)
+    if training.store:
+      with tf.control_dependencies([finite]):
+        training.store.write(
+            context['client_id'],
+            state['round'],
+            method.remember(client, result),
+            where=finite & (num_steps > 0),
+        )
+    if not finite:
+      model.reset_metrics()
+    counts = collections.OrderedDict(
+        non_finite=1 - tf.cast(finite, tf.int32), steps=num_steps
+    )
+    return (
+        tff.learning.templates.ClientResult(update, weight),
+        model.report_local_unfinalized_metrics(),
+        counts,
+    )
+
+  return train
+
+
+def _rows(output):
+  """Number of examples of a batch."""
+  if output.num_examples is None:
+    return tf.shape(output.predictions)[0]
+  return output.num_examples
+
+
+def _assign(variables, values):
+  for variable, value in zip(variables, values):
+    variable.assign(value)

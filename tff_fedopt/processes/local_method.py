@@ -1,0 +1,119 @@
+"""What one algorithm changes in local training; the defaults are FedAvg's."""
+
+import collections
+from typing import Any, NamedTuple
+
+from tff_fedopt.processes import trees
+
+
+class Client(NamedTuple):
+  """What a client knows when its local training begins.
+
+  Attributes:
+    hparams: Ordered dictionary of float64 scalar tensors, by hyperparameter
+      name; `client_learning_rate` is this round's, after the schedule.
+    x: The server model's trainable weights, a tuple of tensors.
+    shared: Whatever else the server sent, an ordered dictionary.
+    memory: What this client kept from its last participation, an ordered
+      dictionary of tuples of tensors (empty for algorithms without memory).
+    start: x_0, where local training starts; set once `LocalMethod.start` ran.
+  """
+
+  hparams: Any
+  x: tuple[Any, ...]
+  shared: Any
+  memory: Any
+  start: tuple[Any, ...] = ()
+
+
+class LocalResult(NamedTuple):
+  """What local training leaves.
+
+  Attributes:
+    y: The local model after the last step, a tuple of tensors.
+    num_steps: K_i, the number of steps really taken, an int64 scalar.
+    optimizer_state: The client optimizer's state after the last step.
+    displacement: N_i, a tuple of tensors, if the method tracks it; else ().
+  """
+
+  y: tuple[Any, ...]
+  num_steps: Any
+  optimizer_state: Any
+  displacement: tuple[Any, ...]
+
+
+class LocalMethod:
+  """The client half of an algorithm: the hooks of the one local loop.
+
+  ```
+  x_0 = start(x)
+  for each batch:
+    g = direction(∇F_i(y; batch))
+    y = client optimizer's step from y along g
+  upload(x_0, y), memory = remember(x_0, y)
+  ```
+  """
+
+  # Names of the model-sized tuples the client keeps between rounds, each with
+  # its value before the first visit: 'zeros' or 'initial_model'.
+  memory: dict[str, str] = {}
+
+  # None, 'exact' or 'published': how N_i is accumulated, if at all.
+  tracks_displacement = None
+
+  # Whether `direction` returns the gradient as it is, so that the sparse
+  # gradients of embeddings need not be made dense.
+  keeps_gradient = True
+
+  def start(self, client: Client):
+    """x_0, a tuple of tensors."""
+    return client.x
+
+  def optimizer_state(self, client: Client, optimizer, hparams, specs):
+    """The client optimizer's state before the first local step."""
+    del client
+    return optimizer.initialize_with(hparams, specs)
+
+  def direction(self, client: Client, y, gradient, gradient_at):
+    """What the client optimizer is given in place of the gradient.
+
+    Args:
+      client: The client.
+      y: The local model, a sequence of variables.
+      gradient: The mini-batch gradient at `y`, a tuple of tensors.
+      gradient_at: A function from a tuple of tensors to the gradient of the
+        same mini-batch there, which leaves `y` and all metrics as they are.
+
+    Returns:
+      A tuple of tensors.
+    """
+    del client, y, gradient_at
+    return gradient
+
+  def late_decay(self, client: Client):
+    """The factor c of a term c · y added after clipping, a scalar or None."""
+    del client
+    return None
+
+  def linear_pull(self, client: Client):
+    """The factor c of the term c · y in what is minimised, a scalar or None.
+
+    The correction matrix N_i needs it: c pulls the displacement back.
+    """
+    del client
+    return None
+
+  def upload(self, client: Client, result: LocalResult):
+    """What is sent up.
+
+    Returns:
+      An ordered dictionary. `mean` is averaged over the cohort with the
+      clients' weights, `total` (optional) is added up without weights. Model
+      changes are initial minus final, as everywhere in TFF.
+    """
+    return collections.OrderedDict(mean=trees.sub(client.start, result.y))
+
+  def remember(self, client: Client, result: LocalResult):
+    """The client's new memory, named as in `memory`."""
+    del client, result
+    return collections.OrderedDict()
