@@ -11,9 +11,9 @@ import platform
 import sys
 
 PYTHONS = ((3, 10), (3, 11))
-# Distribution -> the releases that work. TFF's internals are used, so exactly
-# one release; any patch of TensorFlow 2.14 does.
-RELEASES = {'tensorflow-federated': '0.87.0', 'tensorflow': '2.14.'}
+# Distribution -> the release that works. TFF's internals are used, so exactly
+# one; any patch of TensorFlow 2.14 does.
+RELEASES = {'tensorflow-federated': '0.87.0', 'tensorflow': '2.14'}
 REMEDY = 'run `bash scripts/setup.sh` and use .venv/bin/python'
 
 
@@ -55,20 +55,13 @@ def problem(
         python + (REMEDY,)
     )
   for distribution, wanted in RELEASES.items():
+    needs = 'tff_fedopt needs %s %s' % (distribution, wanted)
     found = version_of(distribution)
     if found is None:
-      return 'tff_fedopt needs %s %s, which is not installed; %s' % (
-          distribution,
-          wanted.rstrip('.'),
-          REMEDY,
-      )
-    if not (found + '.').startswith(wanted):
-      return 'tff_fedopt needs %s %s; installed is %s; %s' % (
-          distribution,
-          wanted.rstrip('.'),
-          found,
-          REMEDY,
-      )
+      return '%s, which is not installed; %s' % (needs, REMEDY)
+    parts = wanted.split('.')
+    if found.split('.')[: len(parts)] != parts:
+      return '%s; installed is %s; %s' % (needs, found, REMEDY)
   return None
 
 
