@@ -73,7 +73,6 @@ find_python() {
 # Lets uv bring a Python 3.11; sets $python.
 fetch_python() {
   local uv
-  say 'no working Python 3.10 or 3.11 found; asking uv for 3.11'
   if ! uv=$(type -P uv); then
     run python3 -m venv "$scratch/uv" &> /dev/null &&
       run "$scratch/uv/bin/python" -m pip install --quiet "uv==$UV_VERSION" \
@@ -110,11 +109,12 @@ if is_complete; then exit 0; fi
 scratch=$(mktemp -d)
 if [[ -n ${PYTHON:-} ]]; then
   python=$PYTHON
-  supported "$python" || refuse "PYTHON=$PYTHON is not a working CPython 3.10 \
-or 3.11 with venv and ensurepip; name one, or unset PYTHON"
+  supported "$python" ||
+    refuse "PYTHON=$PYTHON is not a working CPython 3.10 or 3.11 with venv and" \
+      "ensurepip; name one, or unset PYTHON"
 elif ! python=$(find_python) && ! fetch_python; then
-  refuse 'no working Python 3.10 or 3.11 here and uv could not bring one; \
-install python3.11 with its venv package, or name one: PYTHON=/path/python3.11'
+  refuse 'no working Python 3.10 or 3.11 here and uv could not bring one;' \
+    'install one with its venv package, or name it: PYTHON=/path/python3.11'
 fi
 
 say "installing $(grep -c '==' requirements.txt) packages into $VENV with" \
