@@ -223,7 +223,8 @@ def _build_training(model, training):
     if training.clips:
       norm = tf.sqrt(trees.squared_norm(g))
       limit = tf.cast(h['max_gradient_norm'], norm.dtype)
-      g = trees.scaled(tf.minimum(1.0, limit / (norm + 1e-6)), g)
+      shrink = tf.minimum(tf.ones_like(norm), limit / (norm + 1e-6))
+      g = trees.scaled(shrink, g)
     if training.decays and training.decay_after_clipping:
       g = trees.add_scaled(g, decay, variables)
     late = method.late_decay(client)

@@ -1,0 +1,173 @@
+"""Tiny problems with known answers, and how tests run algorithms on them.
+
+`testdata/` holds round by round weights that other people's implementations
+gave on these problems: `official.json` those of google-research/federated,
+`flsimulator.json` those of FL-Simulator.
+"""
+
+import collections
+import json
+import pathlib
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_fedopt import algorithms
+from tff_fedopt import runtime
+from tff_fedopt.processes import client_input
+
+_TESTDATA = pathlib.Path(__file__).parent / 'testdata'
+
+
+def golden(name):
+  """The problems and cases of one file of `testdata`."""
+  return json.loads((_TESTDATA / f'{name}.json').read_text())
+
+
+class Problem:
+  """A model with given initial weights, and clients with given examples.
+
+  Attributes:
+    model_fn: Returns a new model of dtype `dtype`.
+    names: The clients' ids, in order.
+  """
+
+  def __init__(self, description, dtype='float32'):
+    self._d = description
+    self._dtype = np.dtype(dtype)
+    self.names = [str(i) for i in range(len(description['clients']))]
+
+  @property
+  def initial(self):
+    layers = [name for name, _ in self._d['layers']]
+    return [np.array(self._d['initial_weights'][n], self._dtype) for n in layers]
+
+  def examples(self, i):
+    """Client i's inputs and labels."""
+    client = self._d['clients'][i]
+    regression = self._d['model'] == 'linreg'
+    label_dtype = self._dtype if regression else np.int32
+    return np.array(client['x'], self._dtype), np.array(client['y'], label_dtype)
+
+  def batches(self, i):
+    """Client i's batches in order, all epochs; batches do not cross epochs."""
+    x, y = self.examples(i)
+    size = self._d['batch_size']
+    epoch = [(x[s : s + size], y[s : s + size]) for s in range(0, len(x), size)]
+    return epoch * self._d['local_epochs']
+
+  def client_input(self, i, seed=0):
+    x, y = self.examples(i)
+    dataset = tf.data.Dataset.from_tensor_slices(
+        collections.OrderedDict(x=x, y=y)
+    )
+    dataset = dataset.batch(self._d['batch_size'])
+    return client_input.client_input(
+        self.names[i], dataset.repeat(self._d['local_epochs']), seed
+    )
+
+  def model_fn(self):
+    return _Model(self._d['model'], self.initial, self.examples(0))
+
+  def gradient(self, weights, x, y):
+    """Mean gradient over a batch in NumPy, written without TensorFlow."""
+    kind = self._d['model']
+    n = len(x)
+    if kind == 'linreg':
+      w, b = weights
+      r = 2 * (x @ w + b - y) / n
+      return [x.T @ r, r.sum(0)]
+    hidden = np.tanh(x @ weights[0] + weights[1]) if kind == 'mlp' else x
+    w, b = weights[-2:]
+    z = hidden @ w + b
+    z = np.exp(z - z.max(1, keepdims=True))
+    r = z / z.sum(1, keepdims=True)
+    r[np.arange(n), y] -= 1
+    r /= n
+    grads = [hidden.T @ r, r.sum(0)]
+    if kind == 'mlp':
+      back = (r @ w.T) * (1 - hidden**2)
+      grads = [x.T @ back, back.sum(0)] + grads
+    return grads
+
+
+class _Model(tff.learning.models.VariableModel):
+  """Linear regression, softmax regression or a tanh network."""
+
+  def __init__(self, kind, initial, examples):
+    self._kind = kind
+    self._weights = tuple(tf.Variable(w) for w in initial)
+    self._sums = tf.Variable(tf.zeros([2]), trainable=False)
+    x, y = examples
+    self._spec = collections.OrderedDict(
+        x=tf.TensorSpec([None, x.shape[1]], x.dtype),
+        y=tf.TensorSpec([None, *y.shape[1:]], y.dtype),
+    )
+
+  @property
+  def trainable_variables(self):
+    return self._weights
+
+  @property
+  def non_trainable_variables(self):
+    return ()
+
+  @property
+  def local_variables(self):
+    return (self._sums,)
+
+  @property
+  def input_spec(self):
+    return self._spec
+
+  def predict_on_batch(self, x, training=True):
+    w = self._weights
+    if self._kind == 'mlp':
+      x = tf.tanh(x @ w[0] + w[1])
+    return x @ w[-2] + w[-1]
+
+  def forward_pass(self, batch_input, training=True):
+    x, y = batch_input['x'], batch_input['y']
+    z = self.predict_on_batch(x)
+    if self._kind == 'linreg':
+      loss = tf.reduce_mean(tf.square(z - y))
+    else:
+      loss = tf.reduce_mean(
+          tf.nn.sparse_softmax_cross_entropy_with_logits(y, z)
+      )
+    rows = tf.shape(z)[0]
+    count = tf.cast(rows, tf.float32)
+    self._sums.assign_add([tf.cast(loss, tf.float32) * count, count])
+    return tff.learning.models.BatchOutput(loss, z, rows)
+
+  def report_local_unfinalized_metrics(self):
+    return collections.OrderedDict(loss=self._sums.read_value())
+
+  def metric_finalizers(self):
+    return collections.OrderedDict(loss=lambda s: s[0] / s[1])
+
+  def reset_metrics(self):
+    self._sums.assign(tf.zeros([2]))
+
+
+def rounds(problem, cohorts, name, **hyperparameters):
+  """Runs an algorithm and returns the trainable weights after every round."""
+  runtime.use()
+  process = algorithms.build(name, problem.model_fn, **hyperparameters)
+  state = process.initialize()
+  weights = []
+  for cohort in cohorts:
+    state, _ = process.next(state, [problem.client_input(i) for i in cohort])
+    model = state.global_model_weights['model']
+    weights.append([np.array(w) for w in model.trainable])
+  return weights
+
+
+def distance(a, b):
+  """Largest difference of any weight in any round."""
+  return max(
+      np.max(np.abs(np.asarray(x) - np.asarray(y)))
+      for one, other in zip(a, b, strict=True)
+      for x, y in zip(one, other, strict=True)
+  )
