@@ -110,6 +110,15 @@ def fetch_command(dataset: str, data_dir: str) -> str:
   return f'python -m tasks.download {dataset} --data_dir {data_dir}'
 
 
+def opened(found: Found, clients: Mapping[str, Any]) -> Opened:
+  """Puts the client data of its splits to a file that was found."""
+  fields = {
+      field.name: getattr(found, field.name)
+      for field in dataclasses.fields(found)
+  }
+  return Opened(**fields, clients=clients)
+
+
 def find(dataset: str, data_dir: Optional[str] = None) -> Found:
   """Finds and checks the file of a data set; imports no TensorFlow.
 
@@ -213,9 +222,4 @@ def open_clients(dataset: str, data_dir: Optional[str] = None) -> Opened:
   found = find(dataset, data_dir)
   _check_features(found)
   splits = load(dataset, os.path.dirname(found.path))
-  clients = dict(zip(DATASETS[dataset].splits, splits))
-  fields = {
-      field.name: getattr(found, field.name)
-      for field in dataclasses.fields(found)
-  }
-  return Opened(**fields, clients=clients)
+  return opened(found, dict(zip(DATASETS[dataset].splits, splits)))
