@@ -3,6 +3,7 @@
 import collections
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import concurrent.futures
+import contextlib
 import dataclasses
 import math
 from typing import Any, Optional
@@ -40,14 +41,21 @@ class RoundResult:
 
 
 def model_weights(process: tff.learning.templates.LearningProcess, state):
-  """Returns the model weights in a server state, with arrays as leaves."""
+  """Returns the `ModelWeights` in a server state, two lists of arrays."""
   if isinstance(state, tff.learning.templates.LearningAlgorithmState):
     # Composed processes keep the weights here; a computation that reads them
     # would send the whole state to the worker and back.
     weights = state.global_model_weights
+    if isinstance(weights, Mapping) and 'model' in weights:
+      weights = weights['model']  # Beside what `processes.composition` adds.
   else:
     weights = process.get_model_weights(state)
-  return tree.map_structure(np.asarray, weights)
+  # TFF may hand structures back in other containers than they came in.
+  if isinstance(weights, Mapping):
+    weights = tff.learning.models.ModelWeights(**weights)
+  return tff.learning.models.ModelWeights(
+      *([np.asarray(w) for w in tree.flatten(part)] for part in weights)
+  )
 
 
 def initial_weights(
@@ -62,7 +70,7 @@ def initial_weights(
     A list of arrays in the model's order.
   """
   runtime.use()
-  return list(model_weights(process, process.initialize()).trainable)
+  return model_weights(process, process.initialize()).trainable
 
 
 def run(
@@ -113,7 +121,7 @@ def run(
       except runtime.WorkerDied as e:
         raise runtime.WorkerDied(f'round {round_num}: {e}') from e
       state = output.state
-      weights = list(model_weights(process, state).trainable)
+      weights = model_weights(process, state).trainable
       metrics = collections.OrderedDict(
           output.metrics
           if isinstance(output.metrics, Mapping)
@@ -186,35 +194,29 @@ class _Clients:
     self._fitting_spec = spec
 
 
-class _ahead:  # pylint: disable=invalid-name
-  """Iterates over (round, prepared cohort), a sequence one round ahead."""
+@contextlib.contextmanager
+def _ahead(prepare, cohorts, first_round):
+  """Gives (round, prepared cohort) pairs, a sequence's one round ahead."""
+  numbered = enumerate(cohorts, first_round)
+  if not isinstance(cohorts, Sequence):
+    yield ((r, prepare(r, cohort)) for r, cohort in numbered)
+    return
+  pool = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix='cohort')
 
-  def __init__(self, prepare, cohorts, first_round):
-    self._prepare = prepare
-    self._cohorts = cohorts
-    self._first = first_round
-    self._pool = concurrent.futures.ThreadPoolExecutor(
-        1, thread_name_prefix='cohort'
-    )
-
-  def __enter__(self):
-    numbered = enumerate(self._cohorts, self._first)
-    if not isinstance(self._cohorts, Sequence):
-      return ((r, self._prepare(r, c)) for r, c in numbered)
-    return self._prefetched(numbered)
-
-  def _prefetched(self, numbered):
+  def prefetched():
     waiting = None
-    for round_num, cohort in numbered:
-      coming = self._pool.submit(self._prepare, round_num, cohort)
+    for r, cohort in numbered:
+      coming = r, pool.submit(prepare, r, cohort)
       if waiting:
         yield waiting[0], waiting[1].result()
-      waiting = round_num, coming
+      waiting = coming
     if waiting:
       yield waiting[0], waiting[1].result()
 
-  def __exit__(self, *error):
-    self._pool.shutdown(wait=False, cancel_futures=True)
+  try:
+    yield prefetched()
+  finally:
+    pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _diverged(weights, metrics, cohort_size) -> bool:

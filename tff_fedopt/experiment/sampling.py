@@ -4,6 +4,7 @@ Nothing here keeps state, so a resumed run, a run with other concurrency and a
 run in another process draw exactly the same numbers.
 """
 
+from collections.abc import Sequence
 import hashlib
 
 import numpy as np
@@ -81,3 +82,38 @@ def cohort(
   indices = np.fromiter(chosen, dtype=np.int64, count=size)
   rng.shuffle(indices)
   return indices
+
+
+class Cohorts(Sequence):
+  """The cohorts of a run's rounds, drawn when asked for."""
+
+  def __init__(
+      self,
+      client_ids: Sequence[str],
+      size: int,
+      seed: int,
+      first: int,
+      last: int,
+  ):
+    """Draws for the rounds `first` to `last`, both included.
+
+    Args:
+      client_ids: All registered clients.
+      size: Clients per round.
+      seed: The seed of the run.
+      first: The first round, from 1.
+      last: The last round.
+    """
+    self._client_ids = client_ids
+    self._size = size
+    self._seed = seed
+    self._rounds = range(first, last + 1)
+
+  def __len__(self):
+    return len(self._rounds)
+
+  def __getitem__(self, index):
+    chosen = cohort(
+        len(self._client_ids), self._size, self._seed, self._rounds[index]
+    )
+    return [self._client_ids[i] for i in chosen]

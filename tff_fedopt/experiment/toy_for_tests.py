@@ -1,10 +1,16 @@
 """A problem of a few numbers, for the tests of this package."""
 
 import collections
+from collections.abc import Callable
+import dataclasses
+import types
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
+
+import tasks
 
 INPUT_SPEC = collections.OrderedDict(
     x=tf.TensorSpec([None, 2], tf.float32),
@@ -62,10 +68,10 @@ class LinearModel(tff.learning.models.VariableModel):
 
 
 def arrays(index: int, examples: int = 4):
-  """The examples of one client, y = x·(1, -1) + index."""
+  """The examples of one client, y = x·(1, -1) + index mod 5."""
   rng = np.random.default_rng(index)
   x = rng.normal(size=[examples, 2]).astype(np.float32)
-  y = x @ np.array([[1], [-1]], np.float32) + index
+  y = x @ np.array([[1], [-1]], np.float32) + index % 5
   return collections.OrderedDict(x=x, y=y.astype(np.float32))
 
 
@@ -75,3 +81,52 @@ def client_data(num_clients: int = 4, batch_size: int = 2):
       {f'c{i}': arrays(i) for i in range(num_clients)}
   )
   return data.preprocess(lambda ds: ds.batch(batch_size))
+
+
+_METRIC = collections.namedtuple(
+    'Metric', 'name label unit scale higher_is_better'
+)('loss', 'Loss', '', 1, False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+  """What the experiment package uses of a task."""
+
+  train: tff.simulation.datasets.ClientData
+  batch_size: int
+  model_fn: Callable[[], tff.learning.models.VariableModel] = LinearModel
+  data_kind: str = 'synthetic'
+  metric: Any = _METRIC
+
+  def validation(self):
+    return tf.data.Dataset.from_tensor_slices(arrays(100, 7)).batch(3)
+
+  def test(self):
+    return tf.data.Dataset.from_tensor_slices(arrays(101, 5)).batch(3)
+
+  def fingerprint(self):
+    return {'clients': len(self.train.client_ids), 'batch': self.batch_size}
+
+
+def install(replace: Callable[[Any, str, Any], None] = setattr) -> None:
+  """Makes 'toy' the only task, for specs and runs.
+
+  Args:
+    replace: Sets an attribute; a test gives `monkeypatch.setattr`.
+  """
+
+  def load(name, *, batch_size, local_epochs, seed, profile, data_dir, **_):
+    del name, local_epochs, seed, profile, data_dir
+    return Task(client_data(batch_size=batch_size), batch_size)
+
+  info = types.SimpleNamespace(
+      name='toy',
+      metric=_METRIC,
+      options=('noise',),
+      settings=types.SimpleNamespace(
+          rounds=6, cohort_size=2, batch_size=2, local_epochs=1
+      ),
+  )
+  replace(tasks, 'names', lambda: ['toy'])
+  replace(tasks, 'info', lambda name: info)
+  replace(tasks, 'load', load)

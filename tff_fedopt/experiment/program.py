@@ -1,0 +1,148 @@
+"""What is loaded and traced once, and shared by runs that can share it."""
+
+from collections.abc import Callable, Hashable
+import dataclasses
+import os
+from typing import Any
+
+import tasks
+from tff_fedopt import algorithms
+from tff_fedopt import runtime
+from tff_fedopt.experiment import evaluation
+from tff_fedopt.experiment import spec as spec_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+  """A run's task, its traced process, the evaluator, and where to begin.
+
+  Attributes:
+    task: The task.
+    process: The learning process.
+    evaluate: The evaluator of the task's model.
+    initial_state: The state before the first round, the run's hyperparameters
+      in it.
+  """
+
+  task: Any
+  process: Any
+  evaluate: evaluation.Evaluator
+  initial_state: Any
+
+
+class Programs:
+  """Makes programs; keeps the last task, evaluator and process for the next.
+
+  Runs that follow each other and differ only in numbers that the state holds
+  (learning rates, say) use one traced process.
+  """
+
+  def __init__(self):
+    self._task = _Latest()
+    self._evaluator = _Latest()
+    self._process = _Latest()
+
+  @property
+  def traces(self) -> int:
+    """How many processes were traced so far."""
+    return self._process.made
+
+  def get(self, spec: spec_lib.RunSpec, state_dir: str) -> Program:
+    """Returns the program of a run.
+
+    Args:
+      spec: The run.
+      state_dir: Where clients with memory keep it.
+
+    Raises:
+      ValueError: If the run does not fit the data.
+    """
+    runtime.use()
+    task = self._task.get(task_key(spec), lambda: _load(spec))
+    num_clients = len(task.train.client_ids)
+    if spec.cohort_size > num_clients:
+      raise ValueError(
+          f'cohort_size: {spec.cohort_size}; {spec.task} has {num_clients}'
+          ' clients'
+      )
+    given = _placed(spec, num_clients, state_dir)
+    trace_key = algorithms.trace_key(spec.algorithm, given)
+
+    def trace():
+      process = algorithms.build(spec.algorithm, task.model_fn, **given)
+      return process, process.initialize()
+
+    process, state = self._process.get((task_key(spec), trace_key), trace)
+    return Program(
+        task=task,
+        process=process,
+        evaluate=self._evaluator.get(
+            _model_key(spec), lambda: evaluation.Evaluator(task.model_fn)
+        ),
+        initial_state=algorithms.set_hyperparameters(
+            process, state, spec.algorithm, given
+        ),
+    )
+
+
+class _Latest:
+  """The last value made, until another key is asked for."""
+
+  def __init__(self):
+    self._key = self._value = None
+    self.made = 0
+
+  def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
+    if self._key != key:
+      self._key = self._value = None  # Frees it before the next one is made.
+      self._value = make()
+      self._key = key
+      self.made += 1
+    return self._value
+
+
+def task_key(spec: spec_lib.RunSpec) -> Hashable:
+  """What two runs must share to use one loaded task."""
+  return (*_model_key(spec), spec.seed, spec.batch_size, spec.local_epochs)
+
+
+def group_key(spec: spec_lib.RunSpec) -> Hashable:
+  """What two runs must share to be run one after the other, traced once."""
+  return (
+      task_key(spec),
+      algorithms.trace_key(spec.algorithm, dict(spec.hyperparameters)),
+  )
+
+
+def _model_key(spec):
+  return (
+      spec.task,
+      spec.profile,
+      spec.data_dir,
+      spec_lib.canonical_json(dict(spec.task_options)),
+  )
+
+
+def _load(spec):
+  return tasks.load(
+      spec.task,
+      profile=spec.profile,
+      data_dir=spec.data_dir,
+      seed=spec.seed,
+      batch_size=spec.batch_size,
+      local_epochs=spec.local_epochs,
+      **spec.task_options,
+  )
+
+
+def _placed(spec, num_clients, state_dir):
+  """The hyperparameters, and what only the running program can know."""
+  fields = {
+      f.name
+      for f in dataclasses.fields(algorithms.hyperparameters(spec.algorithm))
+  }
+  known = dict(num_clients=num_clients, state_dir=os.fspath(state_dir))
+  return {
+      **{name: value for name, value in known.items() if name in fields},
+      **spec.hyperparameters,
+  }

@@ -1,0 +1,158 @@
+"""A run's directory: who may use it, and what it says about the run."""
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import pathlib
+from typing import Any, Optional
+
+import pandas as pd
+
+from tff_fedopt.experiment import files
+from tff_fedopt.experiment import records
+from tff_fedopt.experiment import spec as spec_lib
+
+FINISHED = ('done', 'diverged')
+
+
+class RunDirError(ValueError):
+  """A directory cannot be used for a run; says why and what to do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RunResult:
+  """How a run ended.
+
+  Attributes:
+    spec: The run.
+    status: `done`, `diverged` or `failed`.
+    frame: One row per round; columns named as in metrics.csv without units,
+      parts of a whole (accuracy, recall) as fractions. Empty if it failed
+      before the first round.
+    run_dir: The run's directory.
+    error: One line, if it failed.
+    reused: Whether it had been finished before.
+  """
+
+  spec: spec_lib.RunSpec
+  status: str
+  frame: pd.DataFrame
+  run_dir: pathlib.Path
+  error: str = ''
+  reused: bool = False
+
+  @property
+  def timing(self) -> pd.DataFrame:
+    """Seconds by round: `round`, `round_time`, `evaluation_time`."""
+    return records.read(self.run_dir / 'timing.csv')
+
+
+class RunDir:
+  """The paths of a run, and its two JSON files."""
+
+  def __init__(self, path):
+    self.path = pathlib.Path(path)
+    self.metrics = self.path / 'metrics.csv'
+    self.timing = self.path / 'timing.csv'
+    self.checkpoints = self.path / 'checkpoints'
+    self.tensorboard = self.path / 'tensorboard'
+    self.client_state = self.path / 'client_state'
+    self._config = self.path / 'config.json'
+    self._provenance = self.path / 'provenance.json'
+
+  @contextlib.contextmanager
+  def locked(self):
+    """Keeps other processes out; a killed process keeps nobody out."""
+    try:
+      self.path.mkdir(parents=True, exist_ok=True)
+      lock = open(self.path / '.lock', 'w')
+    except OSError as e:
+      raise RunDirError(
+          f'{self.path} cannot be a run directory: {e.strerror}'
+      ) from e
+    with lock:
+      try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+      except BlockingIOError:
+        raise RunDirError(
+            f'{self.path} is in use by another process; wait for it or choose'
+            ' another run directory'
+        ) from None
+      yield
+
+  def admit(
+      self, spec: spec_lib.RunSpec, resume: bool
+  ) -> Optional[RunResult]:
+    """Decides whether a run may use the directory.
+
+    An empty or new directory: yes. The same run, finished: its result is
+    returned. The same run, unfinished: only to resume. Anything else: no.
+
+    Args:
+      spec: The run.
+      resume: Whether an unfinished run may go on.
+
+    Returns:
+      The result if the run is finished, else None.
+
+    Raises:
+      RunDirError: If the run may not use the directory.
+    """
+    if not self._config.exists():
+      if any(p.name != '.lock' for p in self.path.iterdir()):
+        raise RunDirError(
+            f'{self.path} is not empty and holds no run; choose another run'
+            ' directory'
+        )
+      config = {'fingerprint': spec.fingerprint(), 'spec': spec.to_json()}
+      files.write_json(self._config, config)
+      return None
+    config = _read_json(self._config)
+    if config.get('fingerprint') != spec.fingerprint():
+      raise RunDirError(
+          f'{self.path} holds another run ({_difference(config, spec)});'
+          ' choose another run directory'
+      )
+    if self.provenance().get('status') in FINISHED:
+      return dataclasses.replace(self.result(spec), reused=True)
+    if not resume:
+      raise RunDirError(
+          f'{self.path} holds this run, unfinished; resume it (--resume) or'
+          ' choose another run directory'
+      )
+    return None
+
+  def provenance(self) -> dict[str, Any]:
+    return _read_json(self._provenance) if self._provenance.exists() else {}
+
+  def write_provenance(self, values: dict[str, Any]) -> None:
+    files.write_json(self._provenance, values)
+
+  def result(self, spec: spec_lib.RunSpec) -> RunResult:
+    """Reads the result of a finished run."""
+    return RunResult(
+        spec=spec,
+        status=self.provenance()['status'],
+        frame=records.read(self.metrics),
+        run_dir=self.path,
+    )
+
+
+def _read_json(path) -> dict[str, Any]:
+  try:
+    return json.loads(path.read_text(encoding='utf-8'))
+  except ValueError as e:
+    raise RunDirError(
+        f'{path} is damaged; delete its directory to start again'
+    ) from e
+
+
+def _difference(config, spec) -> str:
+  """Names the fields in which a stored run differs, as stored -> asked for."""
+  stored, asked = config.get('spec', {}), spec.to_json()
+  return ', '.join(
+      f'{name} {stored.get(name)} there, {value} asked for'
+      for name, value in asked.items()
+      if stored.get(name) != value and name != 'data_dir'
+  ) or 'written by another version'

@@ -1,0 +1,279 @@
+"""Runs one spec in one directory; resumable to the bit."""
+
+import contextlib
+import dataclasses
+import os
+import sys
+import time
+from typing import Optional, Union
+
+import tqdm
+
+from tff_fedopt import runtime
+from tff_fedopt.experiment import checkpoint as checkpoint_lib
+from tff_fedopt.experiment import program as program_lib
+from tff_fedopt.experiment import provenance
+from tff_fedopt.experiment import records
+from tff_fedopt.experiment import rounds
+from tff_fedopt.experiment import run_dir as run_dir_lib
+from tff_fedopt.experiment import sampling
+from tff_fedopt.experiment import spec as spec_lib
+
+RoundResult = rounds.RoundResult
+RunResult = run_dir_lib.RunResult
+initial_weights = rounds.initial_weights
+run = rounds.run
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+  """How to run, without influence on the numbers.
+
+  Attributes:
+    checkpoint_every: Rounds between two checkpoints.
+    keep_checkpoints: How many checkpoints stay while the run goes on; the last
+      one stays at its end.
+    test: Whether the last round is evaluated on the test data too.
+    tensorboard: Whether to write TensorBoard events.
+    progress: Whether to show a progress bar on standard error if that is a
+      terminal.
+  """
+
+  checkpoint_every: int = 10
+  keep_checkpoints: int = 2
+  test: bool = True
+  tensorboard: bool = True
+  progress: bool = True
+
+  def __post_init__(self):
+    for name in ('checkpoint_every', 'keep_checkpoints'):
+      if getattr(self, name) < 1:
+        raise ValueError(f'{name}: {getattr(self, name)}; expected 1 or more')
+
+
+def run_experiment(
+    spec: spec_lib.RunSpec,
+    run_dir: Union[str, os.PathLike],
+    *,
+    resume: bool = False,
+    retries: int = 0,
+    settings: Settings = Settings(),
+    programs: Optional[program_lib.Programs] = None,
+) -> RunResult:
+  """Trains and evaluates as a spec says, and records everything.
+
+  The directory gets config.json, provenance.json, metrics.csv, timing.csv,
+  checkpoints/ and tensorboard/. After an interruption of any kind, resuming
+  ends with the weights and the metrics.csv of an uninterrupted run, to the bit.
+  A directory that holds this run, finished, is not run again.
+
+  Args:
+    spec: The run.
+    run_dir: Its directory.
+    resume: Whether to continue an unfinished run in the directory.
+    retries: How often to go on, after a worker died, from the last completed
+      round.
+    settings: How to run.
+    programs: What earlier runs loaded and traced, to share it.
+
+  Returns:
+    The result, `done` or `diverged`.
+
+  Raises:
+    run_dir.RunDirError: If the directory holds something else.
+    checkpoint.CheckpointError: If a checkpoint cannot be used.
+    runtime.WorkerDied: If a worker died more often than `retries`.
+  """
+  directory = run_dir_lib.RunDir(run_dir)
+  programs = programs or program_lib.Programs()
+  with directory.locked():
+    if finished := directory.admit(spec, resume):
+      return finished
+    program = programs.get(spec, directory.client_state)
+    while True:
+      try:
+        _Attempt(spec, directory, program, settings).run()
+        return directory.result(spec)
+      except runtime.WorkerDied as e:
+        if not retries:
+          raise
+        retries -= 1
+        _say(f'{e}; going on from the last completed round')
+
+
+class _Attempt:
+  """From the last checkpoint to the end of the run, or to an interruption."""
+
+  def __init__(self, spec, directory, program, settings):
+    self._spec = spec
+    self._directory = directory
+    self._program = program
+    self._settings = settings
+    self._store = checkpoint_lib.Store(
+        directory.checkpoints, settings.keep_checkpoints
+    )
+    self._fingerprint = spec.fingerprint()
+    self._saved_round = 0
+
+  def run(self) -> None:
+    """Runs; writes the final provenance."""
+    last = self._store.load(self._program.initial_state, self._fingerprint)
+    if last is None:
+      last = checkpoint_lib.Checkpoint(
+          0, self._program.initial_state, {}, self._fingerprint
+      )
+    else:
+      self._saved_round = last.round
+    self._write_provenance('running', last.round)
+    with contextlib.ExitStack() as stack:
+      self._open(stack, last)
+      try:
+        status = 'done'
+        for result, last in self._rounds(last):
+          if result.diverged:
+            status = 'diverged'
+            break
+          if last.round % self._settings.checkpoint_every == 0:
+            self._save(last)
+      except (KeyboardInterrupt, SystemExit, runtime.WorkerDied):
+        self._save(self._completed)
+        raise
+      self._save(last)
+    self._write_provenance(status, last.round)
+
+  def _open(self, stack, last):
+    close = lambda f: stack.enter_context(contextlib.closing(f))
+    self._metrics, self._timing = (
+        close(records.CsvLog(path, last.positions.get(path.name, 0)))
+        for path in (self._directory.metrics, self._directory.timing)
+    )
+    self._board = None
+    if self._settings.tensorboard:
+      self._board = close(
+          records.TensorBoardLog(self._directory.tensorboard, last.round + 1)
+      )
+    self._bar = close(
+        tqdm.tqdm(
+            total=self._spec.rounds,
+            initial=last.round,
+            desc=f'{self._spec.task} {self._spec.algorithm}',
+            unit=' rounds',
+            bar_format='{desc} {n_fmt}/{total_fmt} |{bar}|'
+            ' {rate_noinv_fmt}, {remaining} left{postfix}',
+            file=sys.stderr,
+            disable=not (self._settings.progress and sys.stderr.isatty()),
+        )
+    )
+
+  def _rounds(self, last):
+    """Yields each round's result, recorded, and the checkpoint to resume it."""
+    spec, program = self._spec, self._program
+    self._completed = last
+    clients = program.task.train
+    cohorts = sampling.Cohorts(
+        clients.client_ids,
+        spec.cohort_size,
+        spec.seed,
+        last.round + 1,
+        spec.rounds,
+    )
+    results = rounds.run(
+        program.process,
+        clients,
+        cohorts,
+        seed=spec.seed,
+        state=last.state,
+        start_round=last.round,
+    )
+    with contextlib.closing(results):
+      started = time.monotonic()
+      for result in results:
+        trained = time.monotonic()
+        row = self._row(result)
+        evaluated = time.monotonic()
+        self._metrics.append(row)
+        self._timing.append({
+            'round': result.round,
+            'round_time': trained - started,
+            'evaluation_time': evaluated - trained,
+        })
+        self._completed = checkpoint_lib.Checkpoint(
+            result.round,
+            result.state,
+            {
+                self._directory.metrics.name: self._metrics.position,
+                self._directory.timing.name: self._timing.position,
+            },
+            self._fingerprint,
+        )
+        if self._board:
+          self._board.append(result.round, time.time(), row)
+        self._bar.update()
+        yield result, self._completed
+        started = time.monotonic()
+
+  def _row(self, result):
+    spec, program = self._spec, self._program
+    is_last = result.round == spec.rounds
+    due = is_last or result.round % spec.evaluate_every == 0
+    # What a diverged model does on other data says nothing.
+    due = due and not result.diverged
+    values = records.round_values(result.metrics)
+    diverged = values.pop('diverged')
+    row = {'round': result.round, **values}
+    for split, limit, wanted in (
+        ('validation', spec.validation_examples, due),
+        ('test', None, due and is_last and self._settings.test),
+    ):
+      measured = dict.fromkeys(program.evaluate.metric_names)
+      if wanted:
+        measured = program.evaluate(
+            rounds.model_weights(program.process, result.state),
+            getattr(program.task, split)(),
+            limit,
+        )
+        if split == 'validation':
+          name = program.task.metric.name
+          self._bar.set_postfix_str(f'{name} {measured[name]:.4g}')
+      row.update((f'{split}/{name}', v) for name, v in measured.items())
+    return {**row, 'diverged': diverged}
+
+  def _save(self, last):
+    """Writes a checkpoint, the rows it refers to first."""
+    if last.round == self._saved_round:
+      return
+    self._metrics.sync()
+    self._timing.sync()
+    self._store.save(last)
+    self._saved_round = last.round
+    if self._board:
+      self._board.flush()
+
+  def _write_provenance(self, status, rounds_done):
+    before = self._directory.provenance()
+    finished = status in run_dir_lib.FINISHED
+    timing = records.read(self._directory.timing) if finished else None
+    task = self._program.task
+    self._directory.write_provenance({
+        **provenance.environment(),
+        'status': status,
+        'rounds': rounds_done,
+        'seed': self._spec.seed,
+        'profile': self._spec.profile,
+        'spec_sha': self._fingerprint,
+        'task_sha': spec_lib.sha256(task.fingerprint()),
+        'task': task.fingerprint(),
+        'data_kind': task.data_kind,
+        'started': before.get('started', provenance.now()),
+        'date': provenance.now() if finished else None,
+        # Of all rounds, those before an interruption included.
+        'wall_seconds': (
+            round(timing.drop(columns='round').to_numpy().sum(), 3)
+            if finished
+            else None
+        ),
+    })
+
+
+def _say(line: str) -> None:
+  print(line, file=sys.stderr)
