@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
-# Makes the tables of "Beyond ADMM (FedVRA)"; options as in reproduce.sh.
+# The tables of "Beyond ADMM" (FedVRA); options as in reproduce.sh.
 set -euo pipefail
 exec bash "$(dirname "${BASH_SOURCE[0]}")/reproduce.sh" --paper=FedVRA "$@"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
-# Makes the tables of "Local Adaptivity in Federated Learning"; options as in reproduce.sh.
+# The tables of "Local Adaptivity in Federated Learning"; options as in
+# reproduce.sh.
 set -euo pipefail
 exec bash "$(dirname "${BASH_SOURCE[0]}")/reproduce.sh" --paper=LA "$@"

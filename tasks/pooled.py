@@ -57,8 +57,7 @@ class PooledClients(tff.simulation.datasets.ClientData):
 
   def arrays_for_client(self, client_id: str, seed: int) -> tuple[Any, Any]:
     """Returns (x, y) of a round, unbatched; see `dataset_for_client`."""
-    if client_id != CLIENT_ID:
-      raise ValueError(f'no client {client_id!r}; the only one is {CLIENT_ID!r}')
+    _check(client_id)
     rng = np.random.default_rng(seed)
     parts, count = [], 0
     for i in rng.permutation(len(self._clients.client_ids)):
@@ -97,8 +96,7 @@ class PooledClients(tff.simulation.datasets.ClientData):
 
   def num_examples(self, client_id: str) -> int:
     """Returns how many examples the pool has, before any limit."""
-    if client_id != CLIENT_ID:
-      raise ValueError(f'no client {client_id!r}; the only one is {CLIENT_ID!r}')
+    _check(client_id)
     return sum(map(self._clients.num_examples, self._clients.client_ids))
 
   @property
@@ -112,3 +110,8 @@ class PooledClients(tff.simulation.datasets.ClientData):
         'pooled clients are made in NumPy and cannot be traced; use'
         ' dataset_for_client(client_id, seed)'
     )
+
+
+def _check(client_id):
+  if client_id != CLIENT_ID:
+    raise ValueError(f'no client {client_id!r}; the only one is {CLIENT_ID!r}')

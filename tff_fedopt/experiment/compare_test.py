@@ -22,7 +22,9 @@ from tff_fedopt.experiment import compare
         ('diverged', None, None, 50.0, None, True, 'differs'),
     ],
 )
-def test_verdict(status, ours, ours_std, paper, paper_std, comparable, expected):
+def test_verdict(
+    status, ours, ours_std, paper, paper_std, comparable, expected
+):
   assert (
       compare.verdict(status, ours, ours_std, paper, paper_std, comparable)
       == expected

@@ -209,9 +209,10 @@ def test_candidate_is_chosen_by_the_training_metric(tmp_path):
 
 def test_spec_sha_changes_with_settings_and_candidates():
   table = tables.get('afo_main')
+  one = dict(rows=['SO LR'], columns=['FedAvg'])
   [a], [b], [c] = (
-      engine.plan(table, engine.Options(rows=['SO LR'], columns=['FedAvg'], **o))
-      for o in ({}, {}, {'rounds': 7})
+      engine.plan(table, engine.Options(**one, **more))
+      for more in ({}, {}, {'rounds': 7})
   )
   assert a.spec_sha == b.spec_sha != c.spec_sha
   more = dataclasses.replace(a, candidates=a.candidates + c.candidates)

@@ -63,7 +63,9 @@ def load(path: pathlib.Path = PATH) -> tuple[Published, ...]:
     )
   keys = {(n.table, n.row, n.column, n.metric) for n in numbers}
   if len(keys) != len(numbers):
-    raise ValueError(f'{path}: two rows have the same table, row, column, metric')
+    raise ValueError(
+        f'{path}: two rows have the same table, row, column, metric'
+    )
   return numbers
 
 
