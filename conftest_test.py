@@ -1,10 +1,14 @@
 """The watch for worker processes that outlive the tests."""
 
 import os
+import pathlib
+import signal
 import subprocess
+import sys
 import time
 
 import conftest
+import pytest
 
 
 def _start(mark, name):
@@ -32,3 +36,41 @@ def test_only_marked_workers_are_survivors():
         process.kill()
   assert found == [worker.pid]
   assert conftest.surviving_workers('this') == []
+
+
+_LEAVES_A_WORKER = '''
+import subprocess
+def test_passes():
+  process = subprocess.Popen(
+      ['bash', '-c', 'exec -a /x/worker_binary sleep %d'],
+      start_new_session=True)
+  open('pid', 'w').write(str(process.pid))
+'''
+
+
+@pytest.mark.parametrize('lives, status', [(60, 1), (0, 0)])
+def test_a_surviving_worker_fails_a_session_that_passed(
+    tmp_path, lives, status
+):
+  text = pathlib.Path(conftest.__file__).read_text(encoding='utf-8')
+  patience = 'PATIENCE_SECONDS = 10'
+  assert patience in text
+  text = text.replace(patience, 'PATIENCE_SECONDS = 1')
+  (tmp_path / 'conftest.py').write_text(text)
+  (tmp_path / 'a_test.py').write_text(_LEAVES_A_WORKER % lives)
+  env = {k: v for k, v in os.environ.items() if k != conftest.MARK}
+  try:
+    result = subprocess.run(
+        [sys.executable, '-m', 'pytest', '-n', '1', 'a_test.py'],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+  finally:
+    if lives:
+      os.kill(int((tmp_path / 'pid').read_text()), signal.SIGKILL)
+  assert '1 passed' in result.stdout
+  assert result.returncode == status, result.stdout
+  assert ('outlived the tests' in result.stdout) == bool(status)
