@@ -32,6 +32,8 @@ _STRUCTURAL = (
     'client_weighting',
     'client_optimizer',
     'client_bias_correction',
+    'client_state',
+    'correction',
     'bias_correction',
 )
 

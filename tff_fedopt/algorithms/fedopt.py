@@ -11,11 +11,10 @@ Source: Adaptive Federated Optimization, Algorithms 1 and 2 (there Δ has the
 opposite sign; here an update is initial minus final, as everywhere in TFF).
 """
 
+from tff_fedopt.algorithms import local_adaptivity
 from tff_fedopt.algorithms import optimizer_choice
 from tff_fedopt.optimizers import sgd
 from tff_fedopt.processes import composition
-from tff_fedopt.processes import finalizers
-from tff_fedopt.processes import local_method
 
 
 def _server_momentum(hp):
@@ -35,9 +34,11 @@ SERVER_OPTIMIZERS = dict(
 
 def build(name, model_fn, hp):
   """Builds one of `SERVER_OPTIMIZERS` from resolved hyperparameters."""
+  local_half, server_half = local_adaptivity.halves(hp)
+  training = optimizer_choice.local_training(hp, local_half)
   return composition.build_learning_process(
       model_fn,
-      optimizer_choice.local_training(hp, local_method.LocalMethod()),
-      finalizers.ServerMethod(),
+      training,
+      server_half(training.optimizer),
       SERVER_OPTIMIZERS[name](hp),
   )

@@ -144,12 +144,37 @@ class Hyperparameters:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FedAvg(Hyperparameters):
+class LocallyAdaptive(Hyperparameters):
+  """What Local Adaptivity adds."""
+
+  client_state: str = _field(
+      'restart',
+      'the client optimizer restarts every round, or starts from a state that'
+      ' the server holds and averages (sync)',
+      _one_of('restart', 'sync'),
+  )
+  correction: str = _field(
+      'none',
+      'correction of the bias of unequal preconditioners by N_i, at each client'
+      ' (local) or jointly at the server (global)',
+      _one_of('none', 'local', 'global'),
+  )
+
+  def __post_init__(self):
+    if self.client_state == 'sync' and self.correction != 'none':
+      raise ValueError(
+          f'correction={self.correction} is defined for a client optimizer that'
+          ' restarts; use client_state=restart or correction=none'
+      )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FedAvg(LocallyAdaptive):
   """FedAvg: the server takes a gradient step of rate η."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FedAvgM(Hyperparameters):
+class FedAvgM(LocallyAdaptive):
   """FedAvgM: the server has momentum."""
 
   server_momentum: float = _field(
@@ -158,7 +183,7 @@ class FedAvgM(Hyperparameters):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FedAdagrad(Hyperparameters):
+class FedAdagrad(LocallyAdaptive):
   """FedAdagrad."""
 
   tau: float = _field(

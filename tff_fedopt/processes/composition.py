@@ -3,6 +3,7 @@
 import collections
 from collections.abc import Callable
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -11,19 +12,43 @@ from tff_fedopt.processes import client_work
 from tff_fedopt.processes import finalizers
 
 
+class Process(tff.learning.templates.LearningProcess):
+  """A `LearningProcess` that knows what crosses the network.
+
+  Attributes:
+    bytes_down: Bytes a client receives in a round (model and what is shared),
+      read off the types.
+    bytes_up: Bytes a client sends in a round, read off the types.
+  """
+
+  def __init__(self, bytes_down, bytes_up, *args, **kwargs):
+    super().__init__(*args, **kwargs)
+    self.bytes_down = bytes_down
+    self.bytes_up = bytes_up
+
+
+def num_bytes(value_type: tff.Type) -> int:
+  """Bytes of a value of this type, its tensors' shapes being known."""
+  tensors = tff.types.structure_from_tensor_type_tree(
+      lambda t: int(np.prod(t.shape, dtype=np.int64)) * np.dtype(t.dtype).itemsize,
+      value_type,
+  )
+  return sum(tff.structure.flatten(tff.structure.from_container(tensors, recursive=True)))
+
+
 def build_learning_process(
     model_fn: Callable[[], tff.learning.models.VariableModel],
     training: client_work.LocalTraining,
     server_method: finalizers.ServerMethod,
     server_optimizer,
     server_hparams: dict[str, float] | None = None,
-) -> tff.learning.templates.LearningProcess:
+) -> 'Process':
   """Composes distributor, client work, aggregator and finalizer.
 
   The server holds and sends an ordered dictionary of `model` (`ModelWeights`)
-  and `shared` (model-sized tuples such as a control variate, named in
-  `server_method.shared`, zero at first). `get_model_weights` gives the model
-  alone, as for any other `LearningProcess`.
+  and `shared` (what else clients need, such as a control variate; made by
+  `server_method.initial_shared`). `get_model_weights` gives the model alone, as
+  for any other `LearningProcess`.
 
   Args:
     model_fn: Returns a new model.
@@ -33,16 +58,14 @@ def build_learning_process(
     server_hparams: Numbers that `server_method` needs, by name.
 
   Returns:
-    A `LearningProcess` whose `next` takes `client_input`s.
+    A `Process` whose `next` takes `client_input`s.
   """
 
   @tff.tensorflow.computation
   def initial_values():
     model = tff.learning.models.ModelWeights.from_model(model_fn())
-    shared = collections.OrderedDict(
-        (name, tuple(tf.zeros_like(v) for v in model.trainable))
-        for name in server_method.shared
-    )
+    weights = tuple(tf.convert_to_tensor(v) for v in model.trainable)
+    shared = server_method.initial_shared(weights)
     return collections.OrderedDict(model=model, shared=shared)
 
   global_type = initial_values.type_signature.result
@@ -83,7 +106,9 @@ def build_learning_process(
         state.finalizer,
     )
 
-  return tff.learning.templates.LearningProcess(
+  return Process(
+      num_bytes(global_type),
+      num_bytes(update_type),
       composed.initialize,
       composed.next,
       get_model_weights,

@@ -16,12 +16,17 @@ class ServerMethod:
   ```
   """
 
-  # Names of the model-sized tuples the server sends beside the model, all zero
-  # before the first round.
-  shared: tuple[str, ...] = ()
+  def initial_shared(self, weights):
+    """What is sent beside the model in the first round.
 
-  # Hyperparameters beside those of the optimizer, held in the state.
-  hparams: tuple[str, ...] = ()
+    Args:
+      weights: The initial model's trainable weights, a tuple of tensors.
+
+    Returns:
+      An ordered dictionary of (nests of) tensors.
+    """
+    del weights
+    return collections.OrderedDict()
 
   def pseudo_gradient(self, hparams, aggregate, shared):
     """The server optimizer's gradient, a tuple of tensors."""
@@ -29,7 +34,7 @@ class ServerMethod:
     return tuple(aggregate['mean'])
 
   def new_shared(self, hparams, aggregate, shared):
-    """What is sent beside the model next round, named as in `shared`."""
+    """What is sent beside the model next round, structured as `shared`."""
     del hparams, aggregate
     return shared
 
