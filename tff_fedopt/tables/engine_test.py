@@ -127,6 +127,7 @@ def test_synthetic_numbers_get_no_verdict_and_no_difference(tmp_path):
   assert '**80.0**' in text and '78.0' in text
   assert 'Data: synthetic. Profile: quick.' in text
   assert 'match' not in text and 'differs' not in text
+  assert '+2.0' not in text  # 80.0 − 78.0
   assert 'not a reproduction' in text
 
 
