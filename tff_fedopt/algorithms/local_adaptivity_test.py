@@ -10,6 +10,7 @@ from tff_fedopt import algorithms
 from tff_fedopt.algorithms import fedopt_test
 from tff_fedopt.algorithms import optimizer_choice
 from tff_fedopt.algorithms import problems_for_tests as problems
+from tff_fedopt.processes import trees
 
 OFFICIAL = problems.golden('official')
 COHORTS = fedopt_test.COHORTS
