@@ -14,8 +14,8 @@ environment.check()
 _MODULE_OF = {
     'algorithms': 'tff_fedopt.algorithms',
     'client_input': 'tff_fedopt.processes.client_input',
-    'initial_weights': 'tff_fedopt.experiment.runner',
-    'run': 'tff_fedopt.experiment.runner',
+    'initial_weights': 'tff_fedopt.experiment.rounds',
+    'run': 'tff_fedopt.experiment.rounds',
     'RunSpec': 'tff_fedopt.experiment.spec',
     'runtime': 'tff_fedopt.runtime',
 }
