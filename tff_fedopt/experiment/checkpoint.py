@@ -1,6 +1,5 @@
 """Checkpoints: whole or not there, and never taken for something else."""
 
-from collections.abc import Mapping
 import dataclasses
 import hashlib
 import io
@@ -12,6 +11,7 @@ from typing import Any, Optional
 import numpy as np
 
 from tff_fedopt.experiment import files
+from tff_fedopt.experiment import leaves as leaves_lib
 
 _MAGIC = b'tff_fedopt checkpoint 1\n'
 _NAME = 'round_{:08d}.ckpt'
@@ -72,7 +72,7 @@ class Store:
 
   def save(self, checkpoint: Checkpoint) -> None:
     """Writes a checkpoint, then deletes those beyond the newest `keep`."""
-    leaves = _leaves(checkpoint.state)
+    leaves = _arrays(checkpoint.state)
     meta = {
         'round': checkpoint.round,
         'positions': checkpoint.positions,
@@ -90,7 +90,12 @@ class Store:
     files.write_atomically(
         self.path(checkpoint.round), [_MAGIC, checksum, b'\n', view]
     )
-    for old in self.rounds()[: -self._keep]:
+    self.prune(self._keep)
+
+  def prune(self, keep: int) -> None:
+    """Deletes all but the newest `keep` checkpoints."""
+    rounds = self.rounds()
+    for old in rounds[: len(rounds) - keep]:
       self.path(old).unlink(missing_ok=True)
 
   def load(self, template: Any, fingerprint: str) -> Optional[Checkpoint]:
@@ -114,7 +119,7 @@ class Store:
       raise CheckpointError(
           f'{path} belongs to another run; use another run directory'
       )
-    expected = _leaves(template)
+    expected = _arrays(template)
     for name in sorted(expected.keys() | leaves.keys()):
       wanted, found = _describe(expected.get(name)), _describe(leaves.get(name))
       if wanted != found:
@@ -125,7 +130,7 @@ class Store:
         )
     return Checkpoint(
         round=meta['round'],
-        state=_map_leaves(lambda name, _: leaves[name], template),
+        state=leaves_lib.map_leaves(lambda name, _: leaves[name], template),
         positions=meta['positions'],
         fingerprint=meta['fingerprint'],
     )
@@ -152,30 +157,9 @@ def _read(path):
   return meta, leaves
 
 
-def _map_leaves(function, value, name=''):
-  """Applies `function(name, leaf)`; names depend on fields, not containers."""
-  if isinstance(value, Mapping):
-    return type(value)(
-        (k, _map_leaves(function, v, f'{name}/{k}')) for k, v in value.items()
-    )
-  if hasattr(value, '_fields'):
-    return type(value)(*(
-        _map_leaves(function, v, f'{name}/{k}')
-        for k, v in zip(value._fields, value)
-    ))
-  if isinstance(value, (list, tuple)):
-    return type(value)(
-        _map_leaves(function, v, f'{name}/{i}') for i, v in enumerate(value)
-    )
-  return function(name, value)
-
-
-def _leaves(value) -> dict[str, np.ndarray]:
-  leaves = {}
-  _map_leaves(
-      lambda name, leaf: leaves.__setitem__(name, np.asarray(leaf)), value
-  )
-  return leaves
+def _arrays(state) -> dict[str, np.ndarray]:
+  leaves = leaves_lib.by_name(state)
+  return {name: np.asarray(leaf) for name, leaf in leaves.items()}
 
 
 def _describe(leaf) -> str:

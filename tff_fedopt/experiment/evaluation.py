@@ -70,16 +70,13 @@ class Evaluator:
 
 
 def _head(dataset, max_examples):
-  """The first `max_examples` rows of batches."""
+  """The first `max_examples` rows of batches; reads no further batch."""
   left = max_examples
   for batch in dataset:
-    if left is None:
-      yield batch
-      continue
-    if left == 0:
-      return
-    rows = tf.nest.flatten(batch)[0].shape[0]
-    if rows > left:
-      batch = tf.nest.map_structure(lambda t: t[:left], batch)  # pylint: disable=cell-var-from-loop
-    left -= min(rows, left)
+    if left is not None:
+      rows = tf.nest.flatten(batch)[0].shape[0]
+      if rows >= left:
+        yield tf.nest.map_structure(lambda rows: rows[:left], batch)
+        return
+      left -= rows
     yield batch

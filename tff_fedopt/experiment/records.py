@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import tree
 
 from tff_fedopt.experiment import checkpoint
+from tff_fedopt.experiment import leaves
 
 # Metrics that are a part of a whole; the files show them in percent.
 _FRACTIONS = re.compile(r'accuracy|recall|precision')
@@ -40,12 +40,11 @@ def round_values(metrics: Mapping[str, Any]) -> dict[str, Any]:
   Args:
     metrics: The metrics of `process.next`, nested.
   """
-  values = {}
-  for path, value in tree.flatten_with_path(dict(metrics)):
-    if np.ndim(value) == 0 and not isinstance(value, (str, bytes)):
-      parts = [str(p) for p in path]
-      values['/'.join(parts[parts[0] == 'client_work' :])] = value
-  return values
+  return {
+      name.removeprefix('client_work/'): value
+      for name, value in leaves.by_name(metrics).items()
+      if np.ndim(value) == 0 and not isinstance(value, (str, bytes))
+  }
 
 
 class CsvLog:

@@ -105,8 +105,6 @@ class RunDir:
             f'{self.path} is not empty and holds no run; choose another run'
             ' directory'
         )
-      config = {'fingerprint': spec.fingerprint(), 'spec': spec.to_json()}
-      files.write_json(self._config, config)
       return None
     config = _read_json(self._config)
     if config.get('fingerprint') != spec.fingerprint():
@@ -122,6 +120,11 @@ class RunDir:
           ' choose another run directory'
       )
     return None
+
+  def claim(self, spec: spec_lib.RunSpec) -> None:
+    """Makes it the run's directory; only after nothing about it is wrong."""
+    config = {'fingerprint': spec.fingerprint(), 'spec': spec.to_json()}
+    files.write_json(self._config, config)
 
   def provenance(self) -> dict[str, Any]:
     return _read_json(self._provenance) if self._provenance.exists() else {}

@@ -19,10 +19,7 @@ from tff_fedopt.experiment import run_dir as run_dir_lib
 from tff_fedopt.experiment import sampling
 from tff_fedopt.experiment import spec as spec_lib
 
-RoundResult = rounds.RoundResult
 RunResult = run_dir_lib.RunResult
-initial_weights = rounds.initial_weights
-run = rounds.run
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,8 +28,8 @@ class Settings:
 
   Attributes:
     checkpoint_every: Rounds between two checkpoints.
-    keep_checkpoints: How many checkpoints stay while the run goes on; the last
-      one stays at its end.
+    keep_checkpoints: How many checkpoints stay while the run goes on.
+    keep_last: Whether the last round's checkpoint stays when the run is done.
     test: Whether the last round is evaluated on the test data too.
     tensorboard: Whether to write TensorBoard events.
     progress: Whether to show a progress bar on standard error if that is a
@@ -41,6 +38,7 @@ class Settings:
 
   checkpoint_every: int = 10
   keep_checkpoints: int = 2
+  keep_last: bool = True
   test: bool = True
   tensorboard: bool = True
   progress: bool = True
@@ -90,6 +88,7 @@ def run_experiment(
     if finished := directory.admit(spec, resume):
       return finished
     program = programs.get(spec, directory.client_state)
+    directory.claim(spec)
     while True:
       try:
         _Attempt(spec, directory, program, settings).run()
@@ -140,6 +139,7 @@ class _Attempt:
         raise
       self._save(last)
     self._write_provenance(status, last.round)
+    self._store.prune(int(self._settings.keep_last))
 
   def _open(self, stack, last):
     close = lambda f: stack.enter_context(contextlib.closing(f))

@@ -19,9 +19,13 @@ INPUT_SPEC = collections.OrderedDict(
 
 
 class LinearModel(tff.learning.models.VariableModel):
-  """y = x·w, squared error halved; metrics are sums, as in the tasks."""
+  """y = x·w, squared error halved; metrics are sums, as in the tasks.
+
+  Training targets get noise, so that seeds matter.
+  """
 
   def __init__(self):
+    self._noise_seed = tf.Variable([0, 0], trainable=False, dtype=tf.int64)
     self._w = tf.Variable(tf.zeros([2, 1]), name='w')
     self._sums = tf.Variable(tf.zeros([2]), trainable=False, name='sums')
 
@@ -35,7 +39,7 @@ class LinearModel(tff.learning.models.VariableModel):
 
   @property
   def local_variables(self):
-    return [self._sums]
+    return [self._sums, self._noise_seed]
 
   @property
   def input_spec(self):
@@ -44,9 +48,17 @@ class LinearModel(tff.learning.models.VariableModel):
   def predict_on_batch(self, x, training=True):
     return tf.matmul(x, self._w)
 
+  def seed_randomness(self, seed, step):
+    self._noise_seed.assign(tf.stack([seed, step]))
+
   def forward_pass(self, batch_input, training=True):
     predictions = self.predict_on_batch(batch_input['x'], training)
-    losses = 0.5 * tf.square(predictions - batch_input['y'])
+    targets = batch_input['y']
+    if training:
+      targets += 0.01 * tf.random.stateless_normal(
+          tf.shape(targets), self._noise_seed
+      )
+    losses = 0.5 * tf.square(predictions - targets)
     rows = tf.shape(predictions)[0]
     self._sums.assign_add(
         [tf.reduce_sum(losses), tf.cast(rows, tf.float32)]
@@ -75,12 +87,23 @@ def arrays(index: int, examples: int = 4):
   return collections.OrderedDict(x=x, y=y.astype(np.float32))
 
 
-def client_data(num_clients: int = 4, batch_size: int = 2):
-  """Clients 'c0', 'c1', … of four examples each, batched."""
-  data = tff.simulation.datasets.TestClientData(
-      {f'c{i}': arrays(i) for i in range(num_clients)}
-  )
-  return data.preprocess(lambda ds: ds.batch(batch_size))
+class Clients(tff.simulation.datasets.TestClientData):
+  """Batched clients, shuffled by a seed."""
+
+  def __init__(self, num_clients: int = 4, batch_size: int = 2):
+    """Makes clients 'c0', 'c1', … of four examples each."""
+    self._batch_size = batch_size
+    super().__init__({f'c{i}': arrays(i) for i in range(num_clients)})
+
+  def dataset_for_client(self, client_id: str, seed: int) -> tf.data.Dataset:
+    examples = arrays(int(client_id[1:]))
+    order = np.random.default_rng(seed).permutation(4)
+    return tf.data.Dataset.from_tensor_slices(
+        collections.OrderedDict((k, v[order]) for k, v in examples.items())
+    ).batch(self._batch_size)
+
+  def create_tf_dataset_for_client(self, client_id: str) -> tf.data.Dataset:
+    return self.dataset_for_client(client_id, 0)
 
 
 _METRIC = collections.namedtuple(
@@ -117,7 +140,7 @@ def install(replace: Callable[[Any, str, Any], None] = setattr) -> None:
 
   def load(name, *, batch_size, local_epochs, seed, profile, data_dir, **_):
     del name, local_epochs, seed, profile, data_dir
-    return Task(client_data(batch_size=batch_size), batch_size)
+    return Task(Clients(batch_size=batch_size), batch_size)
 
   info = types.SimpleNamespace(
       name='toy',

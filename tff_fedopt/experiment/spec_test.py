@@ -1,0 +1,100 @@
+"""Tests of run specs."""
+
+import functools
+import json
+
+import pytest
+
+from tff_fedopt.experiment import spec as spec_lib
+from tff_fedopt.experiment import toy_for_tests as toy
+
+
+@pytest.fixture(autouse=True)
+def _toy_task(monkeypatch):
+  toy.install(functools.partial(monkeypatch.setattr, raising=False))
+
+
+def _spec(**changes):
+  return spec_lib.RunSpec(**{'task': 'toy', 'algorithm': 'fedadam', **changes})
+
+
+def test_published_settings_are_the_defaults():
+  spec = _spec(cohort_size=3)
+  assert (spec.rounds, spec.cohort_size, spec.batch_size) == (6, 3, 2)
+  assert spec.fingerprint() == _spec(cohort_size=3, rounds=6).fingerprint()
+
+
+def test_json_and_back():
+  spec = _spec(
+      hyperparameters={'tau': 0.1, 'form': 'code'},
+      task_options={'noise': 1},
+      data_dir='/data',
+      validation_examples=10,
+  )
+  again = spec_lib.RunSpec.from_json(json.loads(json.dumps(spec.to_json())))
+  assert again == spec and hash(again) == hash(spec)
+  assert again.fingerprint() == spec.fingerprint()
+  with pytest.raises(ValueError, match="field of a run 'round'"):
+    spec_lib.RunSpec.from_json({**spec.to_json(), 'round': 3})
+
+
+def test_fingerprint_is_the_sha256_of_the_canonical_json():
+  # A changed number here makes every stored result stale: think twice.
+  assert spec_lib.sha256({'b': 1, 'a': [True, 'é']}) == (
+      # printf '{"a":[true,"\\u00e9"],"b":1}' | sha256sum
+      '6cc4b18b23e3c218494eca2eb8ba783ea42f4b6eeb42330c5a758886fb8a3fb9'
+  )
+
+
+def test_fingerprint_sees_what_decides_the_numbers():
+  prints = {
+      spec.fingerprint()
+      for spec in (
+          _spec(),
+          _spec(algorithm='fedyogi'),
+          _spec(hyperparameters={'tau': 0.1}),
+          _spec(hyperparameters={'tau': 0.2}),
+          _spec(rounds=7),
+          _spec(cohort_size=1),
+          _spec(batch_size=1),
+          _spec(local_epochs=2),
+          _spec(seed=1),
+          _spec(profile='small'),
+          _spec(data_dir='/a'),
+          _spec(task_options={'noise': 1}),
+          _spec(evaluate_every=2),
+          _spec(validation_examples=5),
+      )
+  }
+  assert len(prints) == 14
+  assert _spec(data_dir='/a').fingerprint() == (
+      _spec(data_dir='/b').fingerprint()
+  )
+  assert _spec(hyperparameters={'tau': 1}).fingerprint() == (
+      _spec(hyperparameters={'tau': 1.0}).fingerprint()
+  )
+
+
+@pytest.mark.parametrize(
+    'changes, message',
+    [
+        (dict(task='cifar11'), "unknown task 'cifar11'; one of toy"),
+        (dict(algorithm='sgd'), "unknown algorithm 'sgd'; .*fedadam"),
+        (dict(hyperparameters={'taus': 1}), 'no hyperparameter taus.*tau'),
+        (dict(hyperparameters={'tau': -1}), 'tau: -1.* expected above 0'),
+        (dict(task_options={'noize': 1}), "option of toy 'noize'.*noise"),
+        (dict(profile='big'), "unknown profile 'big'; one of quick, small"),
+        (dict(rounds=0), 'rounds: 0; expected 1 or more'),
+        (dict(cohort_size=-1), 'cohort_size: -1; expected 1 or more'),
+        (dict(batch_size=2.5), 'batch_size: 2.5; expected a whole number'),
+        (dict(local_epochs=True), 'local_epochs: True; expected a whole'),
+        (dict(seed=-1), 'seed: -1; expected 0 or more'),
+        (dict(seed=None), 'seed: None; expected a whole number'),
+        (dict(evaluate_every=0), 'evaluate_every: 0; expected 1 or more'),
+        (dict(validation_examples=0), 'validation_examples: 0; expected 1'),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(changes, message):
+  with pytest.raises(ValueError, match=message) as error:
+    _spec(**changes)
+  assert '\n' not in str(error.value)
