@@ -58,7 +58,7 @@ class Programs:
       ValueError: If the run does not fit the data.
     """
     runtime.use()
-    task = self._task.get(task_key(spec), lambda: _load(spec))
+    task = self._task.get(spec_lib.task_key(spec), lambda: _load(spec))
     num_clients = len(task.train.client_ids)
     if spec.cohort_size > num_clients:
       raise ValueError(
@@ -72,12 +72,12 @@ class Programs:
       process = algorithms.build(spec.algorithm, task.model_fn, **given)
       return process, process.initialize()
 
-    process, state = self._process.get((task_key(spec), trace_key), trace)
+    process, state = self._process.get((spec_lib.task_key(spec), trace_key), trace)
     return Program(
         task=task,
         process=process,
         evaluate=self._evaluator.get(
-            _model_key(spec), lambda: evaluation.Evaluator(task.model_fn)
+            spec_lib.model_key(spec), lambda: evaluation.Evaluator(task.model_fn)
         ),
         initial_state=algorithms.set_hyperparameters(
             process, state, spec.algorithm, given
@@ -99,28 +99,6 @@ class _Latest:
       self._key = key
       self.made += 1
     return self._value
-
-
-def task_key(spec: spec_lib.RunSpec) -> Hashable:
-  """What two runs must share to use one loaded task."""
-  return (*_model_key(spec), spec.seed, spec.batch_size, spec.local_epochs)
-
-
-def group_key(spec: spec_lib.RunSpec) -> Hashable:
-  """What two runs must share to be run one after the other, traced once."""
-  return (
-      task_key(spec),
-      algorithms.trace_key(spec.algorithm, dict(spec.hyperparameters)),
-  )
-
-
-def _model_key(spec):
-  return (
-      spec.task,
-      spec.profile,
-      spec.data_dir,
-      spec_lib.canonical_json(dict(spec.task_options)),
-  )
 
 
 def _load(spec):

@@ -1,7 +1,6 @@
 """Runs one spec in one directory; resumable to the bit."""
 
 import contextlib
-import dataclasses
 import os
 import sys
 import time
@@ -20,33 +19,7 @@ from tff_fedopt.experiment import sampling
 from tff_fedopt.experiment import spec as spec_lib
 
 RunResult = run_dir_lib.RunResult
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-  """How to run, without influence on the numbers.
-
-  Attributes:
-    checkpoint_every: Rounds between two checkpoints.
-    keep_checkpoints: How many checkpoints stay while the run goes on.
-    keep_last: Whether the last round's checkpoint stays when the run is done.
-    test: Whether the last round is evaluated on the test data too.
-    tensorboard: Whether to write TensorBoard events.
-    progress: Whether to show a progress bar on standard error if that is a
-      terminal.
-  """
-
-  checkpoint_every: int = 10
-  keep_checkpoints: int = 2
-  keep_last: bool = True
-  test: bool = True
-  tensorboard: bool = True
-  progress: bool = True
-
-  def __post_init__(self):
-    for name in ('checkpoint_every', 'keep_checkpoints'):
-      if getattr(self, name) < 1:
-        raise ValueError(f'{name}: {getattr(self, name)}; expected 1 or more')
+Settings = spec_lib.Settings
 
 
 def run_experiment(
@@ -156,11 +129,15 @@ class _Attempt:
         tqdm.tqdm(
             total=self._spec.rounds,
             initial=last.round,
-            desc=f'{self._spec.task} {self._spec.algorithm}',
+            desc=(
+                f'{self._settings.label}{self._spec.task}'
+                f' {self._spec.algorithm}'
+            ),
             unit=' rounds',
             bar_format='{desc} {n_fmt}/{total_fmt} |{bar}|'
             ' {rate_noinv_fmt}, {remaining} left{postfix}',
             file=sys.stderr,
+            leave=not self._settings.label,
             disable=not (self._settings.progress and sys.stderr.isatty()),
         )
     )

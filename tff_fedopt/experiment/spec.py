@@ -1,6 +1,6 @@
 """What one run is: a frozen, checked value with a fingerprint."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 import dataclasses
 import hashlib
 import json
@@ -104,6 +104,61 @@ class RunSpec:
 
   def __hash__(self):
     return hash(self.fingerprint())
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+  """How to run, without influence on the numbers.
+
+  Attributes:
+    checkpoint_every: Rounds between two checkpoints.
+    keep_checkpoints: How many checkpoints stay while the run goes on.
+    keep_last: Whether the last round's checkpoint stays when the run is done.
+    test: Whether the last round is evaluated on the test data too.
+    tensorboard: Whether to write TensorBoard events.
+    progress: Whether to show a progress bar on standard error if that is a
+      terminal.
+    label: What stands before the run's name in the bar, as `[3/35] `; such a
+      bar goes away with its run.
+  """
+
+  checkpoint_every: int = 10
+  keep_checkpoints: int = 2
+  keep_last: bool = True
+  test: bool = True
+  tensorboard: bool = True
+  progress: bool = True
+  label: str = ''
+
+  def __post_init__(self):
+    for name in ('checkpoint_every', 'keep_checkpoints'):
+      if getattr(self, name) < 1:
+        raise ValueError(f'{name}: {getattr(self, name)}; expected 1 or more')
+
+
+def task_key(spec: RunSpec) -> Hashable:
+  """What two runs must share to use one loaded task."""
+  return (*model_key(spec), spec.seed, spec.batch_size, spec.local_epochs)
+
+
+def group_key(spec: RunSpec) -> Hashable:
+  """What two runs must share to be run one after the other, traced once."""
+  from tff_fedopt import algorithms
+
+  return (
+      task_key(spec),
+      algorithms.trace_key(spec.algorithm, dict(spec.hyperparameters)),
+  )
+
+
+def model_key(spec: RunSpec) -> Hashable:
+  """What two runs must share to use one evaluator of models."""
+  return (
+      spec.task,
+      spec.profile,
+      spec.data_dir,
+      canonical_json(dict(spec.task_options)),
+  )
 
 
 def canonical_json(values: Any) -> str:

@@ -1,0 +1,211 @@
+"""Many runs: traced once per group, one after the other or in processes."""
+
+from collections.abc import Callable, Sequence
+import dataclasses
+import math
+import os
+import pathlib
+import shutil
+import traceback
+from typing import Any, Optional, Union
+
+import pandas as pd
+
+from tff_fedopt.experiment import records
+from tff_fedopt.experiment import run_dir as run_dir_lib
+from tff_fedopt.experiment import spec as spec_lib
+
+RunResult = run_dir_lib.RunResult
+
+# Pieces that a sweep is cut into, per process: more even out the ends, fewer
+# trace less often.
+_PIECES_PER_JOB = 3
+
+
+def run_all(
+    specs: Sequence[spec_lib.RunSpec],
+    out_dir: Union[str, os.PathLike],
+    *,
+    jobs: int = 1,
+    resume: bool = False,
+    retries: int = 1,
+    settings: spec_lib.Settings = spec_lib.Settings(
+        keep_last=False, test=False
+    ),
+    on_result: Optional[Callable[[RunResult], None]] = None,
+) -> list[RunResult]:
+  """Runs many specs, each in a directory of its own below `out_dir`.
+
+  Specs that differ only in numbers which the state holds are run one after the
+  other with one traced process. A run that fails or diverges stops no other.
+
+  Args:
+    specs: The runs.
+    out_dir: Where the run directories are.
+    jobs: Processes that run at the same time, each with a worker of its own.
+    resume: Whether runs that are there are reused or continued; without it
+      they are deleted and run anew.
+    retries: How often a run goes on after its worker died.
+    settings: How to run.
+    on_result: Called with each result as it comes.
+
+  Returns:
+    One result per spec, in their order. That of a run which failed says why in
+    `error`; the traceback is in `<run directory>.error.log`.
+
+  Raises:
+    ValueError: If `jobs` is below 1.
+  """
+  if jobs < 1:
+    raise ValueError(f'jobs: {jobs}; expected 1 or more')
+  out_dir = pathlib.Path(out_dir)
+  unique = list({spec.fingerprint(): spec for spec in specs}.values())
+  results = {}
+
+  def collect(result):
+    results[result.spec.fingerprint()] = result
+    if on_result:
+      on_result(result)
+
+  waiting = []
+  for spec in unique:
+    finished = _finished(spec, out_dir) if resume else None
+    if finished:
+      collect(finished)
+    else:
+      waiting.append(spec)
+  pieces = _pieces(waiting, jobs)
+  if min(jobs, len(pieces)) > 1:
+    from tff_fedopt.experiment import jobs as jobs_lib
+
+    jobs_lib.run(
+        pieces,
+        jobs=min(jobs, len(pieces)),
+        task={
+            'out_dir': os.fspath(out_dir.absolute()),
+            'resume': resume,
+            'retries': retries,
+            'settings': dataclasses.asdict(settings),
+        },
+        log_dir=out_dir,
+        on_outcome=lambda spec, outcome: collect(
+            _result(spec, out_dir, **outcome)
+        ),
+    )
+  else:
+    cells = Cells(out_dir, resume, retries, settings, total=len(waiting))
+    for spec in (spec for piece in pieces for spec in piece):
+      collect(_result(spec, out_dir, **cells.run(spec)))
+  return [results[spec.fingerprint()] for spec in specs]
+
+
+class Cells:
+  """Runs the cells of a sweep in this process."""
+
+  def __init__(self, out_dir, resume, retries, settings, total=0):
+    # Imported here: planning a sweep must not load TensorFlow.
+    from tff_fedopt.experiment import program
+    from tff_fedopt.experiment import runner
+
+    self.programs = program.Programs()
+    self._run_experiment = runner.run_experiment
+    self._out_dir = pathlib.Path(out_dir)
+    self._resume = resume
+    self._retries = retries
+    self._settings = settings
+    self._count = 0
+    self._total = total
+
+  def run(self, spec: spec_lib.RunSpec) -> dict[str, Any]:
+    """Runs one spec; returns `status`, `error` and `reused`."""
+    self._count += 1
+    directory = cell_dir(spec, self._out_dir)
+    log = directory.with_name(directory.name + '.error.log')
+    log.unlink(missing_ok=True)
+    if not self._resume and (directory / 'config.json').exists():
+      shutil.rmtree(directory)
+    try:
+      result = self._run_experiment(
+          spec,
+          directory,
+          resume=True,
+          retries=self._retries,
+          settings=dataclasses.replace(
+              self._settings, label=f'[{self._count}/{self._total}] '
+          ),
+          programs=self.programs,
+      )
+    except Exception as e:  # pylint: disable=broad-except
+      log.parent.mkdir(parents=True, exist_ok=True)
+      log.write_text(traceback.format_exc(), encoding='utf-8')
+      return {'status': 'failed', 'error': error_line(e)}
+    return {'status': result.status, 'reused': result.reused}
+
+
+def cell_dir(spec: spec_lib.RunSpec, out_dir) -> pathlib.Path:
+  """Returns the run directory of a spec in a sweep."""
+  name = f'{spec.task}-{spec.algorithm}-{spec.fingerprint()[:16]}'
+  return pathlib.Path(out_dir) / name
+
+
+def error_line(error: BaseException) -> str:
+  """Returns an error as one line."""
+  lines = str(error).strip().splitlines()
+  return lines[0] if lines else type(error).__name__
+
+
+def _finished(spec, out_dir) -> Optional[RunResult]:
+  """The result of a cell that was finished before; None if it was not."""
+  directory = run_dir_lib.RunDir(cell_dir(spec, out_dir))
+  if not directory.path.exists():
+    return None
+  try:
+    return directory.admit(spec, resume=True)
+  except run_dir_lib.RunDirError:
+    return None  # Running it says what is wrong.
+
+
+def _result(spec, out_dir, status, error='', reused=False) -> RunResult:
+  directory = run_dir_lib.RunDir(cell_dir(spec, out_dir))
+  if status in run_dir_lib.FINISHED:
+    return dataclasses.replace(directory.result(spec), reused=reused)
+  rows = directory.metrics.exists() and directory.metrics.stat().st_size
+  return RunResult(
+      spec=spec,
+      status=status,
+      frame=records.read(directory.metrics)
+      if rows
+      else pd.DataFrame({'round': pd.Series(dtype=int)}),
+      run_dir=directory.path,
+      error=error,
+  )
+
+
+def _pieces(specs, jobs) -> list[list[spec_lib.RunSpec]]:
+  """Groups that share a trace, cut where one would keep others waiting.
+
+  The longest come first, so that no long one is begun at the end.
+  """
+  groups = {}
+  for spec in specs:
+    groups.setdefault(spec_lib.group_key(spec), []).append(spec)
+  limit = math.inf
+  if jobs > 1:
+    limit = sum(map(_cost, specs)) / (jobs * _PIECES_PER_JOB)
+  pieces = []
+  for group in groups.values():
+    piece = []
+    for spec in group:
+      if piece and sum(map(_cost, piece)) + _cost(spec) > limit:
+        pieces.append(piece)
+        piece = []
+      piece.append(spec)
+    pieces.append(piece)
+  if jobs == 1:
+    return pieces  # Runs of one task stay together.
+  return sorted(pieces, key=lambda p: -sum(map(_cost, p)))
+
+
+def _cost(spec) -> int:
+  """Client trainings of a run: all that is known of its length beforehand."""
+  return spec.rounds * spec.cohort_size * spec.local_epochs

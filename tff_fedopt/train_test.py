@@ -1,0 +1,164 @@
+"""Tests of the training command."""
+
+import functools
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tff_fedopt import algorithms
+from tff_fedopt import train
+from tff_fedopt.experiment import toy_for_tests as toy
+
+_ROOT = pathlib.Path(train.__file__).resolve().parents[1]
+_FLAGS = ['--task=toy', '--noprogress', '--notensorboard', '--rounds=2']
+
+
+@pytest.fixture(autouse=True)
+def _toy_task(monkeypatch):
+  # The command handles SIGTERM; this process keeps its own handler.
+  monkeypatch.setattr(signal, 'signal', lambda *_: None)
+  toy.install(functools.partial(monkeypatch.setattr, raising=False))
+
+
+def _train(*arguments):
+  return train.main(['train', *_FLAGS, *map(str, arguments)])
+
+
+def test_flags_become_the_run(tmp_path, capsys):
+  flagfile = tmp_path / 'flags'
+  flagfile.write_text('--algorithm=fedadam\n--tau=0.01\n')
+  run_dir = tmp_path / 'run'
+  code = _train(
+      f'--flagfile={flagfile}',
+      '--server_learning_rate=0.1',
+      '--bias_correction',
+      '--task_option=noise=2',
+      '--seed=3',
+      f'--run_dir={run_dir}',
+  )
+  assert code == 0
+  spec = json.loads((run_dir / 'config.json').read_text())['spec']
+  assert spec['algorithm'] == 'fedadam' and spec['seed'] == 3
+  assert spec['hyperparameters'] == {
+      'tau': 0.01, 'server_learning_rate': 0.1, 'bias_correction': True
+  }
+  assert spec['task_options'] == {'noise': 2}
+  assert not (run_dir / 'tensorboard').exists()
+  out, err = capsys.readouterr()
+  assert out.startswith('done: 2 of 2 rounds, Loss ')
+  assert out.endswith(f', {run_dir}\n') and out.count('\n') == 1
+  assert err == ''  # Quiet: it is not a terminal.
+
+  # The same once more is not run again; other flags are refused.
+  same = [
+      f'--flagfile={flagfile}', '--server_learning_rate=0.1',
+      '--bias_correction', '--task_option=noise=2', f'--run_dir={run_dir}',
+  ]
+  assert _train('--seed=3', *same) == 0
+  assert 'done (finished before; not run again)' in capsys.readouterr().out
+  assert _train('--seed=4', *same) == 2
+  assert 'holds another run (seed 3 there, 4 asked for)' in (
+      capsys.readouterr().err
+  )
+
+
+def test_diverged_run_is_exit_code_1(tmp_path, capsys):
+  code = _train('--client_learning_rate=1e38', f'--run_dir={tmp_path}')
+  assert code == 1
+  assert capsys.readouterr().out.startswith('diverged: ')
+
+
+@pytest.mark.parametrize(
+    'arguments, message',
+    [
+        (['--tasks=toy'], "Unknown command line flag 'tasks'. Did you mean: ta"),
+        (['--task=cifar'], "unknown task 'cifar'; one of toy"),
+        (['--algorithm=adam'], "unknown algorithm 'adam'; one of"),
+        (['--tau=0.1'], 'fedavg has no hyperparameter tau'),
+        (['--algorithm=fedadam', '--tau=x'], '--tau=x: could not convert'),
+        (['--algorithm=fedadam', '--tau=0'], 'tau: 0.* expected above 0'),
+        (['--client_momentum=0.9'], 'client_momentum is not used by .*=sgd'),
+        (['--rounds=0'], '--rounds=0: 0 is not a positive integer'),
+        (['--checkpoint_every=0'], '--checkpoint_every=0'),
+        (['--task_option=noise'], '--task_option=noise; expected NAME=VALUE'),
+        (['--task_option=nose=1'], "unknown option of toy 'nose'; one of noise"),
+        (['toy'], "unexpected argument 'toy'"),
+        (['--flagfile=/nowhere'], '/nowhere'),
+        (['--cohort_size=5'], 'cohort_size: 5; toy has 4 clients'),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_2(
+    tmp_path, capsys, arguments, message
+):
+  assert _train(*arguments, f'--run_dir={tmp_path}') == 2
+  out, err = capsys.readouterr()
+  assert out == '' and err.startswith('train: ') and err.count('\n') == 1
+  pytest.raises(ValueError, _raise, err).match(message)
+
+
+def _raise(text):
+  raise ValueError(text)
+
+
+def test_help_names_every_hyperparameter_and_its_users(capsys):
+  assert train.main(['train', '--help']) == 0
+  lines = capsys.readouterr().out.splitlines()
+  for name in algorithms.names():
+    for field in algorithms.hyperparameters(name).__dataclass_fields__:
+      assert any(
+          line.startswith((f'  --{field}: ', f'  --[no]{field}: '))
+          for line in lines
+      ), field
+  (mu,) = [line for line in lines if line.startswith('  --mu: ')]
+  assert mu.endswith('(default: 0.01); fedprox only')
+
+
+_MAIN = """
+import sys
+from tff_fedopt import train
+from tff_fedopt.experiment import toy_for_tests as toy
+toy.install()
+sys.exit(train.main(['train', *sys.argv[1:]]))
+"""
+
+
+def test_ctrl_c_ends_with_one_line_and_code_130(
+    tmp_path, capsys, monkeypatch
+):
+  def interrupt(_):
+    raise KeyboardInterrupt
+
+  monkeypatch.setattr(toy.Task, 'validation', interrupt)
+  assert _train('--evaluate_every=2', f'--run_dir={tmp_path}') == 130
+  assert capsys.readouterr().err == 'train: interrupted; --resume goes on\n'
+  assert (tmp_path / 'checkpoints' / 'round_00000001.ckpt').exists()
+
+
+def test_sigterm_saves_and_ends_promptly(tmp_path):
+  with subprocess.Popen(
+      [sys.executable, '-c', _MAIN, '--task=toy', '--rounds=100000']
+      + ['--evaluate_every=100000', f'--run_dir={tmp_path}'],
+      cwd=_ROOT,
+      env={**os.environ, 'PYTHONPATH': str(_ROOT)},
+      stderr=subprocess.PIPE,
+      text=True,
+  ) as process:
+    end = time.monotonic() + 120
+    while not list(tmp_path.glob('checkpoints/*.ckpt')):
+      assert time.monotonic() < end and process.poll() is None
+      time.sleep(0.1)
+    process.terminate()
+    sent = time.monotonic()
+    assert process.wait(20) == 143
+    assert time.monotonic() - sent < 10
+    lines = process.stderr.read().splitlines()
+  assert 'Traceback (most recent call last):' not in lines
+  last = (tmp_path / 'metrics.csv').read_text().splitlines()[-1]
+  newest = max(p.name for p in (tmp_path / 'checkpoints').iterdir())
+  assert int(newest[6:14]) == int(last.split(',')[0])
