@@ -20,7 +20,8 @@ def map_leaves(
   """
 
   def item(key, inner):
-    return map_leaves(function, inner, f'{prefix}/{key}' if prefix else f'{key}')
+    name = f'{prefix}/{key}' if prefix else str(key)
+    return map_leaves(function, inner, name)
 
   if isinstance(value, Mapping):
     return type(value)((k, item(k, v)) for k, v in value.items())

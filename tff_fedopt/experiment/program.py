@@ -58,7 +58,8 @@ class Programs:
       ValueError: If the run does not fit the data.
     """
     runtime.use()
-    task = self._task.get(spec_lib.task_key(spec), lambda: _load(spec))
+    task_key = spec_lib.task_key(spec)
+    task = self._task.get(task_key, lambda: _load(spec))
     num_clients = len(task.train.client_ids)
     if spec.cohort_size > num_clients:
       raise ValueError(
@@ -72,12 +73,13 @@ class Programs:
       process = algorithms.build(spec.algorithm, task.model_fn, **given)
       return process, process.initialize()
 
-    process, state = self._process.get((spec_lib.task_key(spec), trace_key), trace)
+    process, state = self._process.get((task_key, trace_key), trace)
     return Program(
         task=task,
         process=process,
         evaluate=self._evaluator.get(
-            spec_lib.model_key(spec), lambda: evaluation.Evaluator(task.model_fn)
+            spec_lib.model_key(spec),
+            lambda: evaluation.Evaluator(task.model_fn),
         ),
         initial_state=algorithms.set_hyperparameters(
             process, state, spec.algorithm, given
@@ -119,7 +121,7 @@ def _placed(spec, num_clients, state_dir):
       f.name
       for f in dataclasses.fields(algorithms.hyperparameters(spec.algorithm))
   }
-  known = dict(num_clients=num_clients, state_dir=os.fspath(state_dir))
+  known = dict(num_clients=num_clients, state_dir=os.path.abspath(state_dir))
   return {
       **{name: value for name, value in known.items() if name in fields},
       **spec.hyperparameters,

@@ -152,10 +152,12 @@ def _read_json(path) -> dict[str, Any]:
 
 
 def _difference(config, spec) -> str:
-  """Names the fields in which a stored run differs, as stored -> asked for."""
+  """Names the fields in which a stored run differs from the one asked for."""
   stored, asked = config.get('spec', {}), spec.to_json()
+  if bool(stored.get('data_dir')) == bool(asked['data_dir']):
+    del asked['data_dir']  # Where the data is does not matter.
   return ', '.join(
       f'{name} {stored.get(name)} there, {value} asked for'
       for name, value in asked.items()
-      if stored.get(name) != value and name != 'data_dir'
+      if stored.get(name) != value
   ) or 'written by another version'

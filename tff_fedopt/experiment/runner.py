@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import sys
 import time
 from typing import Optional, Union
@@ -112,7 +113,11 @@ class _Attempt:
         raise
       self._save(last)
     self._write_provenance(status, last.round)
-    self._store.prune(int(self._settings.keep_last))
+    if not self._settings.keep_last:
+      # Nobody can go on from here any more.
+      self._store.prune(0)
+      shutil.rmtree(self._directory.client_state, ignore_errors=True)
+    self._store.prune(1)
 
   def _open(self, stack, last):
     close = lambda f: stack.enter_context(contextlib.closing(f))

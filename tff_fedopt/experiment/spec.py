@@ -113,7 +113,8 @@ class Settings:
   Attributes:
     checkpoint_every: Rounds between two checkpoints.
     keep_checkpoints: How many checkpoints stay while the run goes on.
-    keep_last: Whether the last round's checkpoint stays when the run is done.
+    keep_last: Whether the last checkpoint, and what clients remember, stays
+      when the run is done.
     test: Whether the last round is evaluated on the test data too.
     tensorboard: Whether to write TensorBoard events.
     progress: Whether to show a progress bar on standard error if that is a

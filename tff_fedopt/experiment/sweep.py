@@ -202,7 +202,9 @@ def _pieces(specs, jobs) -> list[list[spec_lib.RunSpec]]:
       piece.append(spec)
     pieces.append(piece)
   if jobs == 1:
-    return pieces  # Runs of one task stay together.
+    # Each task is loaded once.
+    order = list(dict.fromkeys(spec_lib.task_key(p[0]) for p in pieces))
+    return sorted(pieces, key=lambda p: order.index(spec_lib.task_key(p[0])))
   return sorted(pieces, key=lambda p: -sum(map(_cost, p)))
 
 

@@ -73,7 +73,8 @@ def test_grid_is_traced_once_and_one_bad_cell_stops_no_other(
   assert list(results[2].frame.columns) == ['round']
   log = pathlib.Path(f'{results[2].run_dir}.error.log')
   assert 'Traceback' in log.read_text()
-  losses = [r.frame['validation/loss'].iloc[-1] for r in results if len(r.frame)]
+  frames = [r.frame for r in results if len(r.frame)]
+  losses = [frame['validation/loss'].iloc[-1] for frame in frames]
   assert len(set(losses)) == 4
   assert not list(tmp_path.glob('*/checkpoints/*'))
 
@@ -134,7 +135,9 @@ def test_a_large_group_is_shared_and_the_longest_comes_first():
   pieces = sweep._pieces([*grid, long], jobs=2)
   assert pieces[0] == [long]
   assert sorted(len(p) for p in pieces) == [1, 1, 1, 1, 1, 1, 1]
-  assert sweep._pieces([*grid, long], jobs=1) == [grid, [long]]
+  yogi = spec_lib.RunSpec('toy', 'fedyogi', rounds=2)
+  pieces = sweep._pieces([*grid, long, yogi], jobs=1)
+  assert pieces == [grid, [yogi], [long]]
 
 
 _SWEEP = """
