@@ -2,9 +2,11 @@
 
 import dataclasses
 import functools
+import io
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -231,6 +233,30 @@ def test_evaluation_is_due_every_few_rounds_and_last(tmp_path, programs):
   assert evaluated.tolist() == [4, 5]
   assert frame['test/loss'].isna().all()
   assert not (tmp_path / 'tensorboard').exists()
+
+
+class _Terminal(io.StringIO):
+
+  def isatty(self):
+    return True
+
+
+@pytest.mark.parametrize('make', [_Terminal, io.StringIO])
+def test_progress_bar_on_a_terminal_only(tmp_path, programs, monkeypatch, make):
+  monkeypatch.setattr(sys, 'stderr', make())
+  settings = runner.Settings(label='[3/35] ')
+  runner.run_experiment(
+      _spec(), tmp_path, settings=settings, programs=programs
+  )
+  text = sys.stderr.getvalue()
+  if make is _Terminal:
+    assert re.search(
+        r'\[3/35\] toy fedadam \d/6 \|.*\| +[\d.]+ rounds/s, 00:0\d left,'
+        r' loss \d',
+        text,
+    ), text
+  else:
+    assert text == ''
 
 
 def test_divergence_ends_the_run(tmp_path, programs):
