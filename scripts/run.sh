@@ -6,6 +6,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bash "$root/scripts/setup.sh"
 export PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH}
-# TensorFlow's start-up notes drown the progress lines; 0 brings them back.
-export TF_CPP_MIN_LOG_LEVEL=${TF_CPP_MIN_LOG_LEVEL:-2}
+# TensorFlow 2.14 starts with three errors about CUDA that mean nothing here; at
+# level 2 they would open every run.
+export TF_CPP_MIN_LOG_LEVEL=${TF_CPP_MIN_LOG_LEVEL:-3}
 exec "$root/.venv/bin/python" -m "$@"

@@ -62,6 +62,9 @@ class Checkout:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell starts what runs in its background with SIGINT ignored, and
+        # bash cannot trap what it inherits so.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
   def run(self, **env):
