@@ -2,11 +2,13 @@
 
 import contextlib
 import os
+import socket
 import threading
 from typing import Optional
 
 import grpc
 import tensorflow_federated as tff
+from tensorflow_federated.proto.v0 import executor_pb2_grpc
 from tensorflow_federated.python.core.environments.tensorflow_frontend import tensorflow_computation
 
 from tff_fedopt import worker as worker_lib
@@ -23,23 +25,22 @@ _CHANNEL_OPTIONS = (
 )
 
 
-def _connect(address: str) -> grpc.Channel:
-  channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
+def _check_reachable(address: str) -> None:
+  host, _, port = address.rpartition(':')
   try:
-    grpc.channel_ready_future(channel).result(_CONNECT_SECONDS)
-  except grpc.FutureTimeoutError:
-    channel.close()
+    socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+  except OSError as e:
     raise worker_lib.WorkerDied(
-        f'no TFF worker answers at {address}; start worker_binary there, or'
-        ' correct the address'
+        f'no TFF worker answers at {address} ({e.strerror or e}); start'
+        ' worker_binary there, or correct the address'
     ) from None
-  return channel
 
 
 class _Stub(tff.framework.RemoteExecutorStub):
   """Calls a worker; turns its end into `WorkerDied` instead of retrying.
 
-  TFF's own stub marks the end of a worker as an error to retry for ever.
+  TFF's own stub marks the end of a worker as an error to retry for ever, and
+  its thread that watches the connection makes gRPC unusable in forked children.
   """
 
   def __init__(self, address: str, worker: Optional[worker_lib.Worker] = None):
@@ -47,7 +48,9 @@ class _Stub(tff.framework.RemoteExecutorStub):
     self._address = address
     self._worker = worker
     self._owner = os.getpid()
-    self._stub = tff.framework.RemoteExecutorGrpcStub(_connect(address))
+    self._stub = executor_pb2_grpc.ExecutorGroupStub(
+        grpc.insecure_channel(address, _CHANNEL_OPTIONS)
+    )
 
   def _call(self, method, request):
     try:
@@ -65,34 +68,34 @@ class _Stub(tff.framework.RemoteExecutorStub):
       ) from e
 
   def get_executor(self, request):
-    return self._call(self._stub.get_executor, request)
+    return self._call(self._stub.GetExecutor, request)
 
   def create_value(self, request):
-    return self._call(self._stub.create_value, request)
+    return self._call(self._stub.CreateValue, request)
 
   def create_call(self, request):
-    return self._call(self._stub.create_call, request)
+    return self._call(self._stub.CreateCall, request)
 
   def create_struct(self, request):
-    return self._call(self._stub.create_struct, request)
+    return self._call(self._stub.CreateStruct, request)
 
   def create_selection(self, request):
-    return self._call(self._stub.create_selection, request)
+    return self._call(self._stub.CreateSelection, request)
 
   def compute(self, request):
-    return self._call(self._stub.compute, request)
+    return self._call(self._stub.Compute, request)
 
   def dispose(self, request):
-    self._release(self._stub.dispose, request)
+    self._release(self._stub.Dispose, request)
 
   def dispose_executor(self, request):
-    self._release(self._stub.dispose_executor, request)
+    self._release(self._stub.DisposeExecutor, request)
 
   def _release(self, method, request):
     """Frees worker memory; also called by finalizers, so it cannot fail."""
     if os.getpid() != self._owner:
       return  # A forked child's copy of the value: the worker is not its own.
-    with contextlib.suppress(grpc.RpcError, tff.framework.RetryableError):
+    with contextlib.suppress(grpc.RpcError):
       method(request)
 
 
@@ -158,6 +161,7 @@ class Context(tff.framework.SyncContext):
       return
     contexts = []
     for address in addresses:
+      _check_reachable(address)
       stub = _Stub(address)
       contexts.append(
           tff.framework.AsyncExecutionContext(

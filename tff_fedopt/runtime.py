@@ -49,7 +49,9 @@ def use(
         f' {max_concurrent_clients}'
     )
   if isinstance(workers, str):
-    raise ValueError(f"workers must be a list like ['host:port'], got {workers!r}")
+    raise ValueError(
+        f"workers must be a list like ['host:port'], got {workers!r}"
+    )
   if workers and max_concurrent_clients is not None:
     raise ValueError(
         'max_concurrent_clients is for the local worker; start remote workers'

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-from typing import Optional
 import weakref
 
 _START_SECONDS = 120.0
@@ -28,9 +27,7 @@ def worker_binary() -> str:
   spec = importlib.util.find_spec('tensorflow_federated')
   if spec is None:
     raise RuntimeError('tensorflow_federated is not installed')
-  path = os.path.join(
-      os.path.dirname(spec.origin), 'data', 'worker_binary'
-  )
+  path = os.path.join(os.path.dirname(spec.origin), 'data', 'worker_binary')
   if not os.access(path, os.X_OK):
     raise RuntimeError(f'{path} is missing or cannot be run; reinstall TFF')
   return path
@@ -50,17 +47,11 @@ class Worker:
   terminal or to pipes of this process.
   """
 
-  def __init__(
-      self,
-      max_concurrent_clients: int,
-      log_path: Optional[str] = None,
-  ):
+  def __init__(self, max_concurrent_clients: int):
     """Starts the worker and returns when it accepts connections.
 
     Args:
       max_concurrent_clients: Number of clients that compute at the same time.
-      log_path: File to append the worker's output to; by default an unnamed
-        temporary file, whose end appears in error messages.
 
     Raises:
       RuntimeError: If the worker does not start.
@@ -68,9 +59,8 @@ class Worker:
     self._owner = os.getpid()
     self._ended = threading.Event()
     self._status = None
-    self._log = (
-        open(log_path, 'a+b') if log_path else tempfile.TemporaryFile('a+b')
-    )
+    # Unnamed, so nothing stays behind; error messages show its end.
+    self._log = tempfile.TemporaryFile('a+b')
     supervisor = os.path.join(os.path.dirname(__file__), 'worker_supervisor.py')
     self._supervisor = subprocess.Popen(
         [sys.executable, '-I', '-S', supervisor, str(self._owner)]
@@ -90,9 +80,7 @@ class Worker:
     listening = threading.Event()
     self.pid = None
     self.address = None
-    threading.Thread(
-        target=self._watch, args=(listening,), daemon=True
-    ).start()
+    threading.Thread(target=self._watch, args=(listening,), daemon=True).start()
     try:
       started = listening.wait(_START_SECONDS)
     except BaseException:
@@ -121,8 +109,6 @@ class Worker:
     listening.set()
 
   def _log_tail(self) -> str:
-    if self._log.closed:
-      return ''
     size = os.fstat(self._log.fileno()).st_size
     start = max(0, size - _LOG_TAIL_BYTES)
     tail = os.pread(self._log.fileno(), _LOG_TAIL_BYTES, start)
