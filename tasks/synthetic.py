@@ -61,7 +61,7 @@ def _cifar10(path: str) -> None:
   }
   arrays = {}
   for split, y in labels.items():
-    arrays[f'x_{split}'] = synthetic_images.photographs(y, y, SEED, rng)
+    arrays[f'x_{split}'] = synthetic_images.photographs(y, y, 1.2, SEED, rng)
     arrays[f'y_{split}'] = y
   with open(path, 'wb') as f:
     np.savez(f, kind=np.array('synthetic'), **arrays)
@@ -74,7 +74,7 @@ def _cifar100(path: str) -> None:
     for split, per_class in (('train', 100), ('test', 20)):
       fine = rng.permutation(np.repeat(np.arange(100), per_class))
       coarse = fine // 5
-      images = synthetic_images.photographs(fine, coarse, SEED, rng)
+      images = synthetic_images.photographs(fine, coarse, 0.5, SEED, rng)
       dealt = partition.pachinko(
           fine, coarse, num_clients=per_class, size=100, seed=SEED
       )

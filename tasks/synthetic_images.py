@@ -6,8 +6,13 @@ import numpy as np
 
 CLASSES = 62
 _WRITERS = 150
-_POINTS = 16  # along one stroke
+_POINTS = 20  # along one stroke
 _GRID = np.arange(28) + 0.5
+_ALONG = np.linspace(0, 1, _POINTS)[:, None]
+# Weights of the three control points of a quadratic curve, along it.
+_BASIS = np.concatenate(
+    [(1 - _ALONG) ** 2, 2 * _ALONG * (1 - _ALONG), _ALONG**2], axis=1
+)
 
 
 def _letter_shapes(rng: np.random.Generator) -> np.ndarray:
@@ -20,6 +25,11 @@ def _letter_shapes(rng: np.random.Generator) -> np.ndarray:
   # Strokes of one letter hang together: each begins where another one ended.
   shapes[:, 1, 0] = shapes[:, 0, 2]
   shapes[:, 2, 0] = shapes[:, 0, 1]
+  # All capitals are about as tall and wide as the unit square.
+  points = np.einsum('pc,nscd->nspd', _BASIS, shapes).reshape(CLASSES, -1, 2)
+  low = points.min(axis=1)[:, None, None]
+  high = points.max(axis=1)[:, None, None]
+  shapes = (shapes - low) / (high - low)
   for upper in range(10, 36, 3):
     small = 0.5 + 0.75 * (shapes[upper] - 0.5)
     shapes[upper + 26] = small + rng.normal(0, 0.03, small.shape)
@@ -45,15 +55,13 @@ def _write(
   """Characters [n, 28, 28] of one writer, background 1.0, ink towards 0.0."""
   n = len(labels)
   # The hand of the writer: own letter forms, slant, size, rotation, pen.
-  own = shapes + rng.normal(0, 0.06, shapes.shape)
-  slant, turn = rng.normal(0, 0.3), rng.normal(0, 0.12)
-  size = rng.uniform(14, 21)
+  own = shapes + rng.normal(0, 0.09, shapes.shape)
+  slant, turn = rng.normal(0, 0.35), rng.normal(0, 0.12)
+  size = rng.uniform(13, 19)
   pen = rng.uniform(0.7, 1.5)
   # The mood of the moment.
-  control = own[labels] + rng.normal(0, 0.03, (n,) + shapes.shape[1:])
-  t = np.linspace(0, 1, _POINTS)[:, None]
-  basis = np.concatenate([(1 - t) ** 2, 2 * t * (1 - t), t**2], axis=1)
-  points = np.einsum('pc,nscd->nspd', basis, control).reshape(n, -1, 2) - 0.5
+  control = own[labels] + rng.normal(0, 0.04, (n,) + shapes.shape[1:])
+  points = np.einsum('pc,nscd->nspd', _BASIS, control).reshape(n, -1, 2) - 0.5
   slants = slant + rng.normal(0, 0.05, n)
   turns = turn + rng.normal(0, 0.05, n)
   sizes = size * np.exp(rng.normal(0, 0.06, n))
@@ -61,7 +69,7 @@ def _write(
   y = points[..., 1]
   cos, sin = np.cos(turns)[:, None], np.sin(turns)[:, None]
   placed = np.stack([cos * x - sin * y, sin * x + cos * y], axis=-1)
-  shift = rng.normal(0, 0.7, (n, 1, 2))
+  shift = rng.normal(0, 0.8, (n, 1, 2))
   ink = _render(
       14 + sizes[:, None, None] * placed + shift,
       pen * np.exp(rng.normal(0, 0.08, n)),
@@ -101,7 +109,11 @@ def characters(seed: int) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
 
 
 def photographs(
-    fine: np.ndarray, coarse: np.ndarray, seed: int, rng: np.random.Generator
+    fine: np.ndarray,
+    coarse: np.ndarray,
+    spread: float,
+    seed: int,
+    rng: np.random.Generator,
 ) -> np.ndarray:
   """Returns uint8 images [n, 32, 32, 3] of labels in a hierarchy.
 
@@ -112,6 +124,8 @@ def photographs(
   Args:
     fine: int [n].
     coarse: int [n].
+    spread: How much images of a class differ in looks, standard deviation; the
+      classes themselves differ by about 1.
     seed: Seed of what the classes look like.
     rng: Source of what differs between images.
   """
@@ -120,7 +134,7 @@ def photographs(
   of_coarse = looks.normal(0, 1, (100, 12))
   of_fine = looks.normal(0, 1, (100, 12))
   latent = 0.8 * of_coarse[coarse] + 0.6 * of_fine[fine]
-  latent = latent + rng.normal(0, 0.35, latent.shape)
+  latent = latent + rng.normal(0, spread, latent.shape)
   n = len(fine)
   column = lambda values: values[:, None, None]
   y, x = np.meshgrid(np.linspace(-1, 1, 32), np.linspace(-1, 1, 32),

@@ -1,0 +1,1 @@
+"""Networks of the tasks, and the one wrapper that makes them TFF models."""
