@@ -26,7 +26,7 @@ def _run_all(specs, out_dir, jobs, resume):
     done += 1
     print(
         f'[{done}/{len(specs)}] {result.spec.task} {result.spec.algorithm}:'
-        f' {result.status}',
+        f' {result.status}{result.error and ": " + result.error}',
         file=sys.stderr,
     )
 

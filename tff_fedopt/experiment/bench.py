@@ -1,0 +1,159 @@
+"""How long a round takes beside what it is compared with, as ratios.
+
+Every variant of a comparison lives in a process of its own, warmed up once;
+then the variants take turns, so that a machine that slows down slows all of
+them. What is printed is the median over the turns of the ratio within a turn.
+Batches are random numbers of the task's shapes: only time is measured.
+"""
+
+import argparse
+from collections.abc import Sequence
+import datetime
+import os
+import statistics
+import subprocess
+import sys
+
+import pandas as pd
+
+from tff_fedopt.experiment import bench_variants
+from tff_fedopt.experiment import files
+
+_COMPARISONS = bench_variants.COMPARISONS
+
+
+class _Variant:
+  """One variant, warm in a process of its own."""
+
+  def __init__(self, comparison: str, name: str):
+    self.name = name
+    self.figures = []
+    self.start_up = None  # Seconds until it was warm.
+    # TFF's default context leaves a worker behind; its own session makes the
+    # whole group of processes ours to end.
+    self._process = subprocess.Popen(
+        [sys.executable, '-m', bench_variants.__name__, comparison, name],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+  def _answer(self) -> float:
+    line = self._process.stdout.readline()
+    if not line:
+      raise RuntimeError(f'variant {self.name} ended early')
+    return float(line)
+
+  def wait(self) -> None:
+    """Returns when it is warm."""
+    self.start_up = self._answer()
+
+  def measure(self) -> None:
+    self._process.stdin.write('\n')
+    self._process.stdin.flush()
+    self.figures.append(self._answer())
+
+  def stop(self) -> None:
+    try:
+      os.killpg(self._process.pid, 9)
+    except ProcessLookupError:
+      pass
+    self._process.wait()
+
+
+def compare(comparison: str, turns: int) -> list[dict[str, str]]:
+  """Runs one comparison.
+
+  Args:
+    comparison: A key of `bench_variants.COMPARISONS`.
+    turns: How often each variant is measured.
+
+  Returns:
+    A row per variant: median figure; the ratio of the variant's figure to the
+    first variant's (ours), as median, minimum and maximum over the turns; and
+    the seconds from importing to the end of the first measured call.
+
+  Raises:
+    RuntimeError: If a variant fails; its error is on standard error.
+  """
+  spec = _COMPARISONS[comparison]
+  variants = []
+  try:
+    for name in spec.variants:
+      variant = _Variant(comparison, name)
+      variants.append(variant)
+      variant.wait()  # One at a time: starting is not measured here.
+    for _ in range(turns):
+      for variant in variants:
+        variant.measure()
+  finally:
+    for variant in variants:
+      variant.stop()
+  ours = variants[0].figures
+  rows = []
+  for variant in variants:
+    ratios = [theirs / mine for theirs, mine in zip(variant.figures, ours)]
+    rows.append(
+        dict(
+            comparison=comparison,
+            variant=variant.name,
+            unit=spec.unit,
+            median=f'{statistics.median(variant.figures):.4g}',
+            ratio_to_ours=f'{statistics.median(ratios):.3f}',
+            ratio_min=f'{min(ratios):.3f}',
+            ratio_max=f'{max(ratios):.3f}',
+            turns=str(turns),
+            start_up=f'{variant.start_up:.1f} s',
+        )
+    )
+  return rows
+
+
+def _print(rows: Sequence[dict[str, str]]) -> None:
+  widths = [max(len(r[k]) for r in [*rows, {k: k}]) for k in rows[0]]
+  for row in [{k: k for k in rows[0]}, *rows]:
+    print('  '.join(v.ljust(w) for v, w in zip(row.values(), widths)).rstrip())
+  print(flush=True)
+
+
+def main(argv: Sequence[str]) -> int:
+  parser = argparse.ArgumentParser(
+      prog='bench.sh', description=(__doc__ or '').split('\n', maxsplit=1)[0]
+  )
+  parser.add_argument(
+      'comparison',
+      nargs='*',
+      metavar='COMPARISON',
+      help='; '.join(f'{k}: {v.what}' for k, v in _COMPARISONS.items()),
+  )
+  parser.add_argument(
+      '--turns', type=int, default=7, help='how often each variant is measured'
+  )
+  parser.add_argument(
+      '--out', default='runs/bench.csv', help='where the table is saved'
+  )
+  args = parser.parse_args(argv)
+  unknown = [c for c in args.comparison if c not in _COMPARISONS]
+  if unknown:
+    parser.error(
+        f'no comparison {unknown[0]!r}; there are ' + ', '.join(_COMPARISONS)
+    )
+  if args.turns < 1:
+    parser.error(f'--turns must be at least 1, got {args.turns}')
+  rows = []
+  for comparison in args.comparison or _COMPARISONS:
+    new = compare(comparison, args.turns)
+    _print(new)
+    rows += new
+  date = datetime.date.today().isoformat()
+  cores = str(len(os.sched_getaffinity(0)))
+  rows = [dict(r, cores=cores, date=date) for r in rows]
+  table = pd.DataFrame(rows).to_csv(index=False, lineterminator='\n')
+  files.write_atomically(args.out, [table.encode()])
+  print(f'saved in {args.out}')
+  return 0
+
+
+if __name__ == '__main__':
+  sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,421 @@
+"""What is timed against what; each variant runs in a process of its own.
+
+`python -m tff_fedopt.experiment.bench_variants COMPARISON VARIANT` warms up,
+prints the seconds that took, and then answers every line of its input with one
+measurement.
+"""
+
+import collections
+from collections.abc import Callable
+import dataclasses
+import sys
+import time
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+  """Variants measured in turn.
+
+  Attributes:
+    what: One line for people.
+    unit: Unit of a measurement.
+    variants: Name of each variant, ours first, and a function without arguments
+      that prepares it and returns the function that is measured; that returns
+      its own figure, or None for the seconds it takes.
+  """
+
+  what: str
+  unit: str
+  variants: dict[str, Callable[[], Callable[[], float | None]]]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Round:
+  """The size of a round: clients, examples of each, examples of a batch."""
+
+  clients: int
+  examples: int
+  batch: int
+
+
+# ------------------------------------------------------------ models and data
+
+
+def _emnist():
+  """The full-size EMNIST network and a client's random images."""
+  import numpy as np
+  import tensorflow as tf
+  from tasks.models import cnn
+  from tasks.models import objectives
+  from tasks.models import wrapper
+
+  spec = collections.OrderedDict(
+      x=tf.TensorSpec([None, 28, 28, 1], tf.float32),
+      y=tf.TensorSpec([None], tf.int32),
+  )
+
+  def model_fn():
+    network = cnn.ConvDropoutNet(62, seed=1)
+    return wrapper.TaskModel(network, objectives.classification(), spec)
+
+  def examples(rng, n):
+    images = rng.random([n, 28, 28, 1], np.float32)
+    return images, rng.integers(0, 62, n, np.int32)
+
+  return model_fn, examples
+
+
+def _shakespeare():
+  """The full-size character network and a client's random rows."""
+  import numpy as np
+  import tensorflow as tf
+  from tasks.models import language
+  from tasks.models import objectives
+  from tasks.models import wrapper
+
+  spec = collections.OrderedDict(
+      x=tf.TensorSpec([None, 80], tf.int32), y=tf.TensorSpec([None, 80], tf.int32)
+  )
+
+  def model_fn():
+    network = language.RecurrentNet(
+        90, seed=1, embedding_size=8, units=[256, 256]
+    )
+    objective = objectives.next_token(dict(accuracy=[0]))
+    return wrapper.TaskModel(network, objective, spec)
+
+  def examples(rng, n):
+    rows = rng.integers(1, 90, [n, 81]).astype(np.int32)
+    return rows[:, :-1], rows[:, 1:]
+
+  return model_fn, examples
+
+
+def _keras_emnist():
+  """TFF's own network for the same examples."""
+  import tensorflow_federated as tff
+
+  # Its data are not used: a synthetic task is the way to the model.
+  task = tff.simulation.baselines.emnist.create_character_recognition_task(
+      tff.simulation.baselines.ClientSpec(num_epochs=1, batch_size=20),
+      model_id='cnn',
+      only_digits=False,
+      use_synthetic_data=True,
+  )
+  return task.model_fn
+
+
+def _keras_shakespeare():
+  import tensorflow_federated as tff
+
+  task = tff.simulation.baselines.shakespeare.create_character_prediction_task(
+      tff.simulation.baselines.ClientSpec(num_epochs=1, batch_size=4),
+      use_synthetic_data=True,
+  )
+  return task.model_fn
+
+
+# ------------------------------------------------------------------- variants
+
+
+def _datasets(examples, size: _Round, label_dtype=None):
+  import numpy as np
+  import tensorflow as tf
+
+  rng = np.random.default_rng(0)
+  datasets = []
+  for _ in range(size.clients):
+    x, y = examples(rng, size.examples)
+    elements = collections.OrderedDict(
+        x=x, y=y.astype(label_dtype) if label_dtype else y
+    )
+    dataset = tf.data.Dataset.from_tensor_slices(elements)
+    datasets.append(dataset.batch(size.batch))
+  return datasets
+
+
+def _ours(task, size, **hyperparameters):
+  def prepare():
+    from tff_fedopt import algorithms
+    from tff_fedopt import runtime
+    from tff_fedopt.processes import client_input
+
+    runtime.use()
+    model_fn, examples = task()
+    process = algorithms.build(
+        'fedavg', model_fn, client_learning_rate=0.01, **hyperparameters
+    )
+    data = [
+        client_input.client_input(str(i), d)
+        for i, d in enumerate(_datasets(examples, size))
+    ]
+    return _next_rounds(process, data)
+
+  return prepare
+
+
+def _stock(task, keras_model_fn, size, label_dtype=None):
+  """`build_weighted_fed_avg` with every default of TFF."""
+
+  def prepare():
+    import tensorflow_federated as tff
+
+    _, examples = task()
+    process = tff.learning.algorithms.build_weighted_fed_avg(
+        keras_model_fn(),
+        client_optimizer_fn=tff.learning.optimizers.build_sgdm(0.01),
+        server_optimizer_fn=tff.learning.optimizers.build_sgdm(1.0),
+    )
+    return _next_rounds(process, _datasets(examples, size, label_dtype))
+
+  return prepare
+
+
+def _next_rounds(process, data):
+  state = process.initialize()
+
+  def measured():
+    nonlocal state
+    state = process.next(state, data).state
+
+  return measured
+
+
+def _plain(task, size):
+  """The same model and steps in one TensorFlow graph, without TFF."""
+
+  def prepare():
+    import tensorflow as tf
+
+    model_fn, examples = task()
+    model = model_fn()
+    variables = model.trainable_variables
+    datasets = _datasets(examples, size)
+
+    @tf.function
+    def train(weights, dataset, seed):
+      for v, w in zip(variables, weights):
+        v.assign(w)
+      step, rows = tf.zeros([], tf.int64), 0.0
+      for batch in dataset:
+        model.seed_randomness(seed, step)
+        with tf.GradientTape() as tape:
+          output = model.forward_pass(batch, training=True)
+        for v, g in zip(variables, tape.gradient(output.loss, variables)):
+          v.assign_sub(0.01 * g)
+        step += 1
+        rows += tf.cast(output.num_examples, tf.float32)
+      return [rows * (w - v) for w, v in zip(weights, variables)], rows
+
+    weights = [tf.constant(v.numpy()) for v in variables]
+
+    def measured():
+      nonlocal weights
+      total, count = [tf.zeros_like(w) for w in weights], 0.0
+      for seed, dataset in enumerate(datasets):
+        change, rows = train(weights, dataset, tf.constant(seed, tf.int64))
+        total = [t + c for t, c in zip(total, change)]
+        count += rows
+      weights = [w - t / count for w, t in zip(weights, total)]
+
+    return measured
+
+  return prepare
+
+
+def _lstm_step(units, batch, length, layer):
+  """A forward and backward pass of one recurrent layer."""
+
+  def prepare():
+    import numpy as np
+    import tensorflow as tf
+    from tasks.models import fast_lstm
+
+    rng = np.random.default_rng(0)
+    x = tf.constant(rng.normal(size=[batch, length, units]), tf.float32)
+    lengths = rng.integers(length // 2, length + 1, batch)
+    mask = tf.constant(np.arange(length)[None] < lengths[:, None])
+    lengths = tf.constant(lengths, tf.int32)
+    keras = tf.keras.layers.LSTM(units, return_sequences=True)
+    keras.build([None, length, units])
+    weights = keras.trainable_variables
+
+    @tf.function
+    def step():
+      with tf.GradientTape() as tape:
+        if layer == 'keras':
+          y = keras(x, mask=mask)
+        else:
+          y = fast_lstm.lstm(tf.transpose(x, [1, 0, 2]), *weights, lengths)
+        loss = tf.reduce_sum(tf.square(y))
+      return tape.gradient(loss, weights)
+
+    def measured():
+      for _ in range(10):  # A single step is too short to time.
+        gradients = step()
+      gradients[0].numpy()
+
+    return measured
+
+  return prepare
+
+
+def _registered(count):
+  """A round among `count` registered clients, the model being tiny."""
+
+  def prepare():
+    import numpy as np
+    import tensorflow as tf
+    import tensorflow_federated as tff
+    from tff_fedopt import algorithms
+    from tff_fedopt.experiment import rounds
+    from tff_fedopt.experiment import sampling
+
+    dataset = tf.data.Dataset.from_tensors(
+        collections.OrderedDict(
+            x=tf.zeros([1, 28, 28, 1]), y=tf.zeros([1], tf.int32)
+        )
+    )
+
+    class Clients(tff.simulation.datasets.TestClientData):
+      """Any number of clients that all hold the same."""
+
+      def __init__(self):
+        super().__init__({'0': collections.OrderedDict(x=np.zeros(1))})
+        self._client_ids = [str(i) for i in range(count)]
+
+      def create_tf_dataset_for_client(self, client_id):
+        return dataset
+
+    clients = Clients()
+    model_fn, _ = _emnist()
+    process = algorithms.build('fedavg', model_fn)
+    cohorts = (
+        [str(i) for i in sampling.cohort(count, 10, 0, t)]
+        for t in range(10**9)
+    )
+    results = rounds.run(process, clients, cohorts)
+    return lambda: next(results) and None
+
+  return prepare
+
+
+def _growth(rounds_per_turn):
+  """Megabytes that this process and its worker grew by."""
+
+  def prepare():
+    import os
+    from tff_fedopt import runtime
+
+    page = os.sysconf('SC_PAGE_SIZE')
+
+    step = _ours(_emnist, _Round(2, 20, 20))()
+    for _ in range(50):
+      step()  # Allocators and caches fill up first.
+
+    def resident():
+      pages = 0
+      for pid in [os.getpid(), *runtime.worker_pids()]:
+        with open(f'/proc/{pid}/statm', encoding='ascii') as f:
+          pages += int(f.read().split()[1])
+      return pages * page / 2**20
+
+    def measured():
+      before = resident()
+      for _ in range(rounds_per_turn):
+        step()
+      return resident() - before
+
+    return measured
+
+  return prepare
+
+
+_EMNIST = _Round(clients=10, examples=100, batch=20)
+_SHAKESPEARE = _Round(clients=10, examples=16, batch=4)
+_EMPTY = _Round(clients=10, examples=0, batch=20)
+
+COMPARISONS = dict(
+    emnist_round=Comparison(
+        'a round of the EMNIST CNN, 10 clients × 100 examples, batch 20',
+        's',
+        dict(
+            ours=_ours(_emnist, _EMNIST),
+            tff_default=_stock(_emnist, _keras_emnist, _EMNIST),
+            plain_tf=_plain(_emnist, _EMNIST),
+        ),
+    ),
+    shakespeare_round=Comparison(
+        'a round of the Shakespeare LSTM, 10 clients × 16 rows, batch 4',
+        's',
+        dict(
+            ours=_ours(_shakespeare, _SHAKESPEARE),
+            tff_default=_stock(
+                _shakespeare, _keras_shakespeare, _SHAKESPEARE, 'int64'
+            ),
+            plain_tf=_plain(_shakespeare, _SHAKESPEARE),
+        ),
+    ),
+    empty_round=Comparison(
+        'a round of the EMNIST CNN whose 10 clients have no examples',
+        's',
+        dict(
+            ours=_ours(_emnist, _EMPTY),
+            tff_default=_stock(_emnist, _keras_emnist, _EMPTY),
+        ),
+    ),
+    lstm_step_256=Comparison(
+        '10 training steps of an LSTM layer of 256 units, batch 4, 80 positions',
+        's',
+        dict(
+            ours=_lstm_step(256, 4, 80, 'fast'),
+            keras=_lstm_step(256, 4, 80, 'keras'),
+        ),
+    ),
+    lstm_step_670=Comparison(
+        '10 training steps of an LSTM layer of 670 units, batch 16, 20 positions',
+        's',
+        dict(
+            ours=_lstm_step(670, 16, 20, 'fast'),
+            keras=_lstm_step(670, 16, 20, 'keras'),
+        ),
+    ),
+    registered_clients=Comparison(
+        'a round of 10 one-example clients among 100 to 1 000 000',
+        's',
+        {
+            str(n): _registered(n)
+            for n in (100, 10_000, 1_000_000)
+        },
+    ),
+    memory_growth=Comparison(
+        'growth over 200 rounds, process and worker together',
+        'MB',
+        dict(ours=_growth(200)),
+    ),
+)
+
+
+def main(argv):
+  """Answers every line of standard input with one measurement."""
+  start = time.perf_counter()
+  comparison, name = argv
+  measured = COMPARISONS[comparison].variants[name]()
+
+  def measure():
+    begin = time.perf_counter()
+    figure = measured()
+    return time.perf_counter() - begin if figure is None else figure
+
+  if COMPARISONS[comparison].unit == 's':
+    measure()
+    print(time.perf_counter() - start, flush=True)
+    measure()  # The second call may still compile.
+  else:
+    print(time.perf_counter() - start, flush=True)
+  for _ in sys.stdin:
+    print(measure(), flush=True)
+
+
+if __name__ == '__main__':
+  main(sys.argv[1:])
