@@ -9,6 +9,7 @@ import ast
 import collections
 import os
 import pathlib
+import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -91,30 +92,64 @@ def dependencies(root=ROOT):
   return needed
 
 
-def _target(path, needed, root):
-  """Returns the rule and the text of the target for one Python file."""
-  own = _label(path, root)
-  here = own[: own.index(':')]
-  deps = sorted(_label(file, root) for file in needed)
-  deps = [d[len(here) :] if d.startswith(here + ':') else d for d in deps]
-  rule = 'py_test' if path.stem.endswith('_test') else 'py_library'
-  lines = [f'    name = "{_name(path)}",', f'    srcs = ["{path.name}"],']
-  if len(deps) == 1:
-    lines.append(f'    deps = ["{deps[0]}"],')
-  elif deps:
-    lines += ['    deps = [', *(f'        "{d}",' for d in deps), '    ],']
-  return rule, '\n'.join([f'{rule}(', *lines, ')'])
+def _groups(needed):
+  """Maps every file to the sorted files of its target.
+
+  Files of a folder that need each other (one of them lazily) are one target.
+  """
+  closures = {path: _closure(path, needed) for path in needed}
+  return {
+      path: sorted(
+          other
+          for other in needed
+          if other == path
+          or other.parent == path.parent
+          and other in closures[path]
+          and path in closures[other]
+      )
+      for path in needed
+  }
+
+
+def targets(root=ROOT):
+  """Maps the first file of every target to (files, first files of its deps)."""
+  needed = dependencies(root)
+  groups = _groups(needed)
+  result = {}
+  for path in sorted(needed):
+    files = groups[path]
+    deps = {groups[n][0] for file in files for n in needed[file]} - {files[0]}
+    result[files[0]] = files, deps
+  return result
+
+
+def _target(files, deps, root):
+  """Returns the rule and the text of one target, named by its first file."""
+  own = _label(files[0], root)
+  here = own[: own.index(':') + 1]
+  labels = sorted(_label(file, root) for file in deps)
+  rule = 'py_test' if files[0].stem.endswith('_test') else 'py_library'
+  text = [f'{rule}(', f'    name = "{_name(files[0])}",']
+  for key, values in (
+      ('srcs', [file.name for file in files]),
+      ('deps', [re.sub(f'^{re.escape(here)}', ':', d) for d in labels]),
+  ):
+    if len(values) == 1:
+      text.append(f'    {key} = ["{values[0]}"],')
+    elif values:
+      text += [f'    {key} = [', *(f'        "{v}",' for v in values), '    ],']
+  return rule, '\n'.join([*text, ')'])
 
 
 def wanted(root=ROOT):
   """Maps the BUILD file of every folder with Python files to its text."""
   texts = collections.defaultdict(list)
-  for path, needed in sorted(dependencies(root).items()):
-    texts[path.parent / 'BUILD'].append(_target(path, needed, root))
+  for first, (files, deps) in targets(root).items():
+    texts[first.parent / 'BUILD'].append(_target(files, deps, root))
   result = {}
-  for build, targets in texts.items():
-    rules = ', '.join(f'"{rule}"' for rule in sorted({r for r, _ in targets}))
-    body = '\n\n'.join(text for _, text in targets)
+  for build, entries in texts.items():
+    rules = ', '.join(f'"{rule}"' for rule in sorted({r for r, _ in entries}))
+    body = '\n\n'.join(text for _, text in entries)
     result[build] = f'{HEADER.format(rules=rules)}\n{body}\n'
   return result
 

@@ -26,9 +26,41 @@ def test_every_test_file_has_a_test_target():
 
 
 def test_no_target_depends_on_itself():
-  needed = build_files.dependencies()
+  needed = {first: d for first, (_, d) in build_files.targets().items()}
   for path in needed:
     assert path not in build_files._closure(path, needed), path
+
+
+def test_files_that_need_each_other_are_one_target(tmp_path):
+  root = _write(
+      tmp_path,
+      tasks__in__a='from tasks import b',
+      tasks__in__b='def f():\n  from tasks import a\n  from tasks import c',
+      tasks__in__c='',
+      tasks__in__d='import tasks.b',
+  )
+  text = build_files.wanted(root)[root / 'tasks' / 'BUILD']
+  assert text.split('\n\n', 2)[2] == '''\
+py_library(
+    name = "a",
+    srcs = [
+        "a.py",
+        "b.py",
+    ],
+    deps = [":c"],
+)
+
+py_library(
+    name = "c",
+    srcs = ["c.py"],
+)
+
+py_library(
+    name = "d",
+    srcs = ["d.py"],
+    deps = [":a"],
+)
+'''
 
 
 def test_a_module_depends_on_what_it_imports_and_on_its_package(tmp_path):
