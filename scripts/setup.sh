@@ -30,15 +30,14 @@ is_complete() {
 
 supported() { "$1" -c "$IS_SUPPORTED" &> /dev/null; }
 
-child=
+finished=
 # Runs a command so that a signal to this script ends it, with all its children,
 # at once. Bash would otherwise wait for it before it looks at the signal.
 run() {
-  setsid "$@" &
-  child=$!
   local status=0
-  wait "$child" || status=$?
-  child=
+  setsid "$@" &
+  wait "$!" || status=$?
+  finished=$!
   return "$status"
 }
 
@@ -47,9 +46,10 @@ scratch=
 clean_up() {
   local status=$?
   trap '' INT TERM HUP
-  if [[ -n $child ]]; then
-    kill -TERM -- "-$child" 2> /dev/null || true
-    wait "$child" 2> /dev/null || true
+  if [[ ${!:-} != "$finished" ]]; then
+    # Its process group exists only after a moment; until then it is alone.
+    kill -TERM -- "-$!" 2> /dev/null || kill -TERM "$!" 2> /dev/null || true
+    wait "$!" 2> /dev/null || true
   fi
   if [[ -n $scratch ]]; then rm -rf "$scratch"; fi
   if [[ -n $building ]]; then
