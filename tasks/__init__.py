@@ -1,0 +1,102 @@
+"""The seven tasks of Adaptive Federated Optimization, one file each.
+
+`names` and `info` need no TensorFlow; `load` imports it and reads data.
+"""
+
+import difflib
+import importlib
+from typing import Any, Optional
+
+from tasks import task as _task
+
+_NAMES = (
+    'cifar10',
+    'cifar100',
+    'emnist_autoencoder',
+    'emnist_character',
+    'shakespeare',
+    'stackoverflow_tag',
+    'stackoverflow_word',
+)
+
+
+def names() -> list[str]:
+  """The names of all tasks, sorted."""
+  return list(_NAMES)
+
+
+def info(name: str) -> _task.TaskInfo:
+  """What is known of a task before any data is read.
+
+  Args:
+    name: One of `names()`.
+
+  Returns:
+    Metric, weighting, published setting and options.
+
+  Raises:
+    ValueError: If there is no such task.
+  """
+  return _module(name).INFO
+
+
+def load(
+    name: str,
+    *,
+    profile: str = 'quick',
+    data_dir: Optional[str] = None,
+    seed: int = 0,
+    batch_size: Optional[int] = None,
+    local_epochs: Optional[int] = None,
+    **options: Any,
+) -> _task.Task:
+  """Opens the data of a task and puts the model beside it.
+
+  Args:
+    name: One of `names()`.
+    profile: `quick` has a smaller model, and embedded synthetic data unless
+      `data_dir` is given; `small` and `paper` have the published model and
+      read real files.
+    data_dir: Folder of the data files; None for TFF's own cache (`small` and
+      `paper`).
+    seed: Seed of the initial weights.
+    batch_size: Examples per batch; None for the published one.
+    local_epochs: Passes over a client's examples per round; None for the
+      published number.
+    **options: Options of the task; see `info(name).options`.
+
+  Returns:
+    A `Task`.
+
+  Raises:
+    ValueError: If a value is impossible, or the data is missing or unusable
+      (`tasks.cache.DataError`).
+  """
+  module = _module(name)
+  settings = module.INFO.settings
+  batch_size = settings.batch_size if batch_size is None else batch_size
+  if local_epochs is None:
+    local_epochs = settings.local_epochs
+  for field, value in dict(
+      batch_size=batch_size, local_epochs=local_epochs
+  ).items():
+    if value < 1:
+      raise ValueError(f'{field}: {value}; must be 1 or more')
+  return module.load(
+      _task.Request(
+          profile=profile,
+          data_dir=data_dir,
+          seed=seed,
+          batch_size=batch_size,
+          local_epochs=local_epochs,
+          options=module.INFO.resolve(profile, options),
+      )
+  )
+
+
+def _module(name):
+  if name not in _NAMES:
+    near = difflib.get_close_matches(str(name), _NAMES, n=1)
+    hint = f'did you mean {near[0]}?' if near else ', '.join(_NAMES)
+    raise ValueError(f'There is no task {name!r}; {hint}')
+  return importlib.import_module(f'tasks.{name}')

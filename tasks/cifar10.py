@@ -1,0 +1,60 @@
+"""CIFAR-10: 500 clients with Dirichlet label shares, ResNet-18-GN."""
+
+from tasks import cifar_common
+from tasks import task as task_lib
+
+INFO = task_lib.TaskInfo(
+    name='cifar10',
+    title='CIFAR-10 image classification, Dirichlet split',
+    metric=cifar_common.METRIC,
+    weighting='examples',
+    settings=task_lib.Settings(
+        rounds=4000,
+        cohort_size=10,
+        batch_size=20,
+        local_epochs=1,
+        clients=500,
+        examples=50_000,
+        test_clients=1,
+        test_examples=10_000,
+        parameters=11_181_642,
+        source='Flower conf/cifar10/config.yaml, a third-party copy',
+    ),
+    options=dict(
+        partition=task_lib.Option(
+            'hsu',
+            'Split: hsu (Dirichlet, without replacement, as published), flsim'
+            ' (Dirichlet, classes recycled) or iid.',
+            choices=('hsu', 'flsim', 'iid'),
+        ),
+        alpha=task_lib.Option(
+            0.1, 'Concentration of the Dirichlet splits.', minimum=1e-6
+        ),
+        clients=task_lib.Option(
+            0,
+            'Training clients; 0 for the published 500, of which the embedded'
+            ' images make 50.',
+        ),
+        partition_seed=task_lib.Option(
+            0,
+            'Seed of the split; its own, so that runs of other seeds share the'
+            ' data.',
+        ),
+        **cifar_common.OPTIONS,
+    ),
+)
+
+
+def load(request: task_lib.Request) -> task_lib.Task:
+  """Opens, if needed makes, the partition and returns the task."""
+  from tasks import image_clients  # pylint: disable=g-import-not-at-top
+
+  options = request.options
+  opened = image_clients.open_cifar10(
+      request.folder('cifar10'),
+      rule=options['partition'],
+      num_clients=options['clients'] or (50 if request.is_synthetic else 500),
+      alpha=options['alpha'],
+      seed=options['partition_seed'],
+  )
+  return cifar_common.load(INFO, request, opened, 10)

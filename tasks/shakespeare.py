@@ -1,0 +1,87 @@
+"""Shakespeare: predicting the next character of a role's lines."""
+
+import numpy as np
+
+from tasks import task as task_lib
+from tasks import text_preprocessing
+
+_CHARACTERS = len(text_preprocessing.CHARACTERS)
+
+INFO = task_lib.TaskInfo(
+    name='shakespeare',
+    title='Shakespeare next character',
+    metric=task_lib.Metric('accuracy', 'accuracy', '%', 100.0, True),
+    weighting='tokens',
+    settings=task_lib.Settings(
+        rounds=1200,
+        cohort_size=10,
+        batch_size=4,
+        local_epochs=1,
+        clients=715,
+        examples=16_068,
+        test_clients=715,
+        test_examples=2_356,
+        parameters=820_522,
+        source='official hyperparameters.md; counts from the TFF loader',
+    ),
+    options=dict(
+        **task_lib.COMMON,
+        sequence_length=task_lib.Option(
+            80, 'Characters that a row predicts.', minimum=1, quick=30
+        ),
+    ),
+)
+
+
+def prepare(examples) -> tuple[np.ndarray, np.ndarray]:
+  """Joins the rows of the snippets; targets are one character ahead."""
+  rows = np.concatenate(list(examples['rows']))
+  return rows[:, :-1], rows[:, 1:]
+
+
+def load(request: task_lib.Request) -> task_lib.Task:
+  """Opens the data and returns the task."""
+  # pylint: disable=g-import-not-at-top
+  from tasks import assembly
+  from tasks import cache
+  from tasks.models import language
+  from tasks.models import objectives
+  from tasks.models import variables
+  # pylint: enable=g-import-not-at-top
+
+  length = request.options['sequence_length']
+  units = (32, 32) if request.is_reduced else (256, 256)
+
+  def decode(raw):
+    return dict(
+        rows=text_preprocessing.ragged([
+            text_preprocessing.character_rows(snippet, length)
+            for snippet in raw['snippets']
+        ])
+    )
+
+  pipeline = assembly.Pipeline(
+      prepare=lambda examples, rng: prepare(examples),
+      prepare_eval=prepare,
+      x=((length,), 'int32'),
+      y=((length,), 'int32'),
+      decode=decode,
+      shuffle_buffer=50,
+      eval_batch_size=100,
+  )
+  return assembly.assemble(
+      INFO,
+      request,
+      cache.open_clients('shakespeare', request.folder('shakespeare')),
+      pipeline,
+      # Characters, padding, out of vocabulary, beginning and end.
+      lambda: language.RecurrentNet(
+          _CHARACTERS + 4,
+          request.seed,
+          embedding_size=8,
+          units=units,
+          lstm_initializer=variables.he_normal,
+      ),
+      # End and unknown characters count as targets, padding does not.
+      objectives.next_token(dict(accuracy=[text_preprocessing.PAD])),
+  )

@@ -1,0 +1,84 @@
+"""Stack Overflow: predicting the tags of a user's posts (logistic regression)."""
+
+import numpy as np
+
+from tasks import stackoverflow_common
+from tasks import task as task_lib
+from tasks import text_preprocessing
+
+INFO = task_lib.TaskInfo(
+    name='stackoverflow_tag',
+    title='Stack Overflow tag prediction, logistic regression',
+    metric=task_lib.Metric('recall_at_5', 'Recall@5', '%', 100.0, True),
+    weighting='examples',
+    settings=stackoverflow_common.settings(10, 100, 5_000_500),
+    options=dict(
+        **stackoverflow_common.OPTIONS,
+        num_tags=task_lib.Option(
+            500, 'Most frequent tags that are predicted.', minimum=5, quick=100
+        ),
+    ),
+)
+
+
+def prepare(examples) -> tuple[np.ndarray, np.ndarray]:
+  """Pads word ids and tag ids to the longest example."""
+  return (
+      text_preprocessing.padded(examples['words']),
+      text_preprocessing.padded(examples['tags']),
+  )
+
+
+def load(request: task_lib.Request) -> task_lib.Task:
+  """Opens the data and returns the task."""
+  # pylint: disable=g-import-not-at-top
+  from tasks import assembly
+  from tasks import cache
+  from tasks import counts
+  from tasks.models import bag_of_words
+  from tasks.models import objectives
+  # pylint: enable=g-import-not-at-top
+
+  options = request.options
+  data_dir = request.folder('stackoverflow')
+  words = text_preprocessing.Vocabulary(
+      counts.words(data_dir, options['vocab_size'])
+  )
+  tags = text_preprocessing.Vocabulary(
+      counts.tags(data_dir, options['num_tags'])
+  )
+
+  def decode(raw):
+    texts = map(b' '.join, zip(raw['tokens'], raw['title']))
+    return dict(
+        words=text_preprocessing.ragged(
+            [np.array(ids, np.int32) for ids in words.bags(texts)]
+        ),
+        tags=text_preprocessing.ragged(
+            [np.array(ids, np.int32) for ids in tags.labels(raw['tags'])]
+        ),
+    )
+
+  pipeline = assembly.Pipeline(
+      prepare=lambda examples, rng: prepare(examples),
+      prepare_eval=prepare,
+      x=((None,), 'int32'),
+      y=((None,), 'int32'),
+      decode=decode,
+      shuffle_buffer=stackoverflow_common.shuffle_buffer(
+          options['max_examples']
+      ),
+      max_examples=options['max_examples'],
+      eval_batch_size=500,
+      validation_examples=options['validation_examples'],
+  )
+  return assembly.assemble(
+      INFO,
+      request,
+      cache.open_clients('stackoverflow', data_dir),
+      pipeline,
+      lambda: bag_of_words.BagOfWordsRegression(
+          words.size, tags.size, request.seed
+      ),
+      objectives.tags(tags.size),
+  )

@@ -1,0 +1,97 @@
+"""Stack Overflow: predicting the next word of a user's sentences."""
+
+import numpy as np
+
+from tasks import stackoverflow_common
+from tasks import task as task_lib
+from tasks import text_preprocessing
+
+INFO = task_lib.TaskInfo(
+    name='stackoverflow_word',
+    title='Stack Overflow next word',
+    metric=task_lib.Metric(
+        'accuracy_no_oov_or_eos', 'accuracy', '%', 100.0, True
+    ),
+    weighting='tokens',
+    settings=stackoverflow_common.settings(50, 16, 4_050_748),
+    options=dict(
+        **stackoverflow_common.OPTIONS,
+        sequence_length=task_lib.Option(
+            20, 'Words that a row predicts.', minimum=1
+        ),
+        initializer=task_lib.Option(
+            'published',
+            'Kernels at the start: published (LSTM he_normal, dense'
+            ' glorot_normal) or glorot_uniform as TFF.',
+            choices=('published', 'glorot_uniform'),
+        ),
+    ),
+)
+
+
+def prepare(examples) -> tuple[np.ndarray, np.ndarray]:
+  """Targets are one word ahead of the inputs."""
+  rows = examples['rows']
+  return rows[:, :-1], rows[:, 1:]
+
+
+def load(request: task_lib.Request) -> task_lib.Task:
+  """Opens the data and returns the task."""
+  # pylint: disable=g-import-not-at-top
+  from tasks import assembly
+  from tasks import cache
+  from tasks import counts
+  from tasks.models import language
+  from tasks.models import objectives
+  from tasks.models import variables
+  # pylint: enable=g-import-not-at-top
+
+  options = request.options
+  length = options['sequence_length']
+  data_dir = request.folder('stackoverflow')
+  vocabulary = text_preprocessing.Vocabulary(
+      counts.words(data_dir, options['vocab_size'])
+  )
+  if request.is_reduced:
+    size = dict(embedding_size=24, units=(48,), projection=24)
+  else:
+    size = dict(embedding_size=96, units=(670,), projection=96)
+  if options['initializer'] == 'published':
+    size.update(
+        lstm_initializer=variables.he_normal,
+        dense_initializer=variables.glorot_normal,
+    )
+  pad = text_preprocessing.PAD
+  oov, _, eos = text_preprocessing.special_ids(vocabulary.size)
+  pipeline = assembly.Pipeline(
+      prepare=lambda examples, rng: prepare(examples),
+      prepare_eval=prepare,
+      x=((length,), 'int32'),
+      y=((length,), 'int32'),
+      decode=lambda raw: dict(
+          rows=vocabulary.sentences(raw['tokens'], length)
+      ),
+      shuffle_buffer=stackoverflow_common.shuffle_buffer(
+          options['max_examples']
+      ),
+      max_examples=options['max_examples'],
+      eval_batch_size=100,
+      validation_examples=options['validation_examples'],
+  )
+  return assembly.assemble(
+      INFO,
+      request,
+      cache.open_clients('stackoverflow', data_dir),
+      pipeline,
+      # Words, padding, out of vocabulary, beginning and end.
+      lambda: language.RecurrentNet(
+          vocabulary.size + 4, request.seed, **size
+      ),
+      objectives.next_token(
+          dict(
+              accuracy=[pad],
+              accuracy_no_oov=[pad, oov],
+              accuracy_no_oov_or_eos=[pad, oov, eos],
+          )
+      ),
+  )

@@ -1,0 +1,262 @@
+"""What a task is: data, model, metric and published setting as plain values.
+
+Nothing here loads TensorFlow before a task is built, so that names, settings
+and options can be listed and checked at once.
+"""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+from typing import Any, Optional
+
+PROFILES = ('quick', 'small', 'paper')
+
+
+@dataclasses.dataclass(frozen=True)
+class Metric:
+  """The published number of a task.
+
+  Attributes:
+    name: Key of the finalised metrics of the model.
+    label: What to call it in tables.
+    unit: Unit after scaling, '%' or ''.
+    scale: Factor from the model's value to the published one.
+    higher_is_better: Whether more is better.
+  """
+
+  name: str
+  label: str
+  unit: str
+  scale: float
+  higher_is_better: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+  """The published setting of a task.
+
+  Attributes:
+    rounds: Rounds of training.
+    cohort_size: Clients per round.
+    batch_size: Rows per local step.
+    local_epochs: Passes over the client's examples per round.
+    clients: Training clients.
+    examples: Training examples.
+    test_clients: Clients of the test split; 1 if it is not split.
+    test_examples: Examples of the test split.
+    parameters: Trainable numbers of the model.
+    source: Where the values come from.
+  """
+
+  rounds: int
+  cohort_size: int
+  batch_size: int
+  local_epochs: int
+  clients: int
+  examples: int
+  test_clients: int
+  test_examples: int
+  parameters: int
+  source: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+  """A choice that a task leaves open.
+
+  Attributes:
+    default: Value in the profiles `small` and `paper`; its type is the
+      option's.
+    doc: What it does, and why the default is what it is.
+    choices: Allowed values; None for any number of the type.
+    minimum: Smallest number.
+    quick: Value in the profile `quick` if it differs.
+  """
+
+  default: Any
+  doc: str
+  choices: Optional[tuple[Any, ...]] = None
+  minimum: float = 0
+  quick: Any = None
+
+  def check(self, name: str, given: Any) -> Any:
+    """Returns a given value as the option's type.
+
+    Args:
+      name: What to call the option in the error.
+      given: The value.
+
+    Raises:
+      ValueError: The option does not take the value.
+    """
+    if self.choices is not None:
+      if given not in self.choices:
+        raise ValueError(
+            f'{name}: {given!r}; one of {", ".join(map(str, self.choices))}'
+        )
+      return self.choices[self.choices.index(given)]
+    kind = type(self.default)
+    if (
+        isinstance(given, bool)
+        or not isinstance(given, (int, float))
+        or not self.minimum <= given < float('inf')
+        or kind(given) != given
+    ):
+      what = 'a whole number' if kind is int else 'a number'
+      raise ValueError(
+          f'{name}: {given!r}; must be {what}, {self.minimum} or more'
+      )
+    return kind(given)
+
+
+# Options of every task.
+COMMON = dict(
+    model=Option(
+        'full',
+        'The published model, or a reduced one of the same family.',
+        choices=('full', 'reduced'),
+        quick='reduced',
+    ),
+    pooled=Option(
+        False,
+        'One client that holds the data of all: centralised training.',
+        choices=(False, True),
+    ),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskInfo:
+  """The part of a task that is known without loading anything.
+
+  Attributes:
+    name: As `tasks.load` takes it.
+    title: One line.
+    metric: The published number.
+    weighting: How the published runs weight clients, `examples` or `tokens`.
+    settings: The published setting.
+    options: What `tasks.load` takes beside, by name.
+  """
+
+  name: str
+  title: str
+  metric: Metric
+  weighting: str
+  settings: Settings
+  options: Mapping[str, Option]
+
+  def resolve(self, profile: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the value of every option.
+
+    Args:
+      profile: One of `PROFILES`; `quick` has some defaults of its own.
+      given: Values by name.
+
+    Raises:
+      ValueError: The profile or an option is unknown, or a value not allowed.
+    """
+    if profile not in PROFILES:
+      raise ValueError(
+          f'unknown profile {profile!r}; one of {", ".join(PROFILES)}'
+      )
+    for name in given:
+      if name not in self.options:
+        raise ValueError(
+            f'unknown option {name!r} of {self.name}; one of'
+            f' {", ".join(self.options)}'
+        )
+    values = {}
+    for name, option in self.options.items():
+      if name in given:
+        values[name] = option.check(f'{self.name}, {name}', given[name])
+      elif profile == 'quick' and option.quick is not None:
+        values[name] = option.quick
+      else:
+        values[name] = option.default
+    return values
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+  """What a task file is asked to build.
+
+  Attributes:
+    profile: One of `PROFILES`.
+    data_dir: Folder of canonical files; None with `quick` for the embedded
+      synthetic data, otherwise for TFF's own cache.
+    seed: Decides the initial weights.
+    batch_size: Rows per local step.
+    local_epochs: Passes over the client's examples.
+    options: Value of every option.
+  """
+
+  profile: str
+  data_dir: Optional[str]
+  seed: int
+  batch_size: int
+  local_epochs: int
+  options: Mapping[str, Any]
+
+  @property
+  def is_synthetic(self) -> bool:
+    """Whether the embedded data are asked for."""
+    return self.profile == 'quick' and self.data_dir is None
+
+  @property
+  def is_reduced(self) -> bool:
+    """Whether the reduced model is asked for."""
+    return self.options['model'] == 'reduced'
+
+  def folder(self, dataset: str) -> Optional[str]:
+    """Returns the `data_dir` to open, after making embedded data if needed."""
+    if self.is_synthetic:
+      from tasks import synthetic  # pylint: disable=g-import-not-at-top
+
+      return synthetic.ensure(dataset)
+    return self.data_dir
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+  """Data, model and published setting of one task.
+
+  Attributes:
+    info: What is known without loading anything.
+    model_fn: Returns a new `tff.learning.models.VariableModel`, always with the
+      same initial weights.
+    train: The training clients, `client_data.PreparedClients` or
+      `pooled.PooledClients`.
+    validation: Returns the batches that the published curves are made from;
+      they can be iterated many times.
+    test: Returns the batches of the whole test split, likewise.
+    data_kind: `synthetic`, `subset` or `canonical`.
+    fingerprint: Returns what decides the task's numbers, as values for JSON.
+  """
+
+  info: TaskInfo
+  model_fn: Callable[[], Any]
+  train: Any
+  validation: Callable[[], Any]
+  test: Callable[[], Any]
+  data_kind: str
+  fingerprint: Callable[[], Mapping[str, Any]]
+
+  @property
+  def name(self) -> str:
+    return self.info.name
+
+  @property
+  def metric(self) -> Metric:
+    return self.info.metric
+
+  @property
+  def weighting(self) -> str:
+    return self.info.weighting
+
+  @property
+  def settings(self) -> Settings:
+    return self.info.settings
+
+  @property
+  def num_parameters(self) -> int:
+    """Number of trainable weights."""
+    return self.fingerprint()['parameters']
