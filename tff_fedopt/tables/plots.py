@@ -109,10 +109,6 @@ def _columns(result):
   return list(dict.fromkeys(cell.cell.column for cell in result.cells))
 
 
-def _axis_title(cell):
-  return f'{cell.metric.label} ({cell.metric.unit})'
-
-
 def _curves(result):
   rows = _by_row(result)
   figure, axes = _subplots(len(rows), 3.4, 2.6)
@@ -136,7 +132,7 @@ def _curves(result):
       )
     axis.set_title(row, fontsize=9)
     axis.set_xlabel('round', fontsize=8)
-    axis.set_ylabel(_axis_title(cells[0]), fontsize=8)
+    axis.set_ylabel(render.metric_name(cells[0].metric), fontsize=8)
     axis.tick_params(labelsize=7)
   # A column may be missing on some axes, where it diverged.
   handles = {}
@@ -195,7 +191,7 @@ def _target(result):
       axis.annotate(text, (reached[k], k), fontsize=7, va='center')
     axis.invert_yaxis()
     axis.set_xlim(0, 1.2 * max(*reached, 1))
-    target = render.number(cells[-1].mean, cells[-1].metric.unit)
+    target = render.number(cells[-1].mean, cells[-1].metric)
     axis.set_title(f'{row}: rounds to {target}', fontsize=8)
     axis.tick_params(labelsize=7)
   return figure
@@ -219,7 +215,7 @@ def _sensitivity(result):
           color=grey,
           label=row,
       )
-      axis.set_ylabel(_axis_title(cells[0]), fontsize=8)
+      axis.set_ylabel(render.metric_name(cells[0].metric), fontsize=8)
     axis.set_xticks(range(len(columns)), columns, fontsize=8)
     axis.set_xlabel(result.spec.column_header, fontsize=8)
     axis.set_title(panel, fontsize=9)
@@ -260,5 +256,5 @@ def _heatmap(result):
     axis.set_yticks(range(len(rows)), rows, fontsize=7)
     axis.set_xlabel(result.spec.column_header, fontsize=8)
     axis.set_ylabel(result.spec.row_header, fontsize=8)
-    axis.set_title(f'{panel}, {_axis_title(cells[0])}', fontsize=8)
+    axis.set_title(f'{panel}, {render.metric_name(cells[0].metric)}', fontsize=8)
   return figure

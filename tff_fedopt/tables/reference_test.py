@@ -14,7 +14,7 @@ def _record(column, value, **changes):
       table='afo_main',
       row='SO LR',
       column=column,
-      unit='x100',
+      unit='%',
       status='done',
       ours_mean=value,
       spec_sha='a',
@@ -42,7 +42,7 @@ def test_stored_cells_are_replaced_others_kept(tmp_path):
 def test_tolerance_is_stored_in_the_units_of_the_number(tmp_path):
   stored = record.read(_store(tmp_path, _record('FedAdam', '60')))
   assert float(stored[0]['tolerance']) == pytest.approx(
-      reference.tolerance(60.0, 'x100')
+      reference.tolerance(60.0, '%')
   )
 
 

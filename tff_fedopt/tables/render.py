@@ -7,26 +7,33 @@ from tff_fedopt.tables import engine
 _MINUS = '−'
 
 
-def decimals(unit: str) -> int:
-  """Returns how many decimals the papers print for a unit."""
-  return 2 if unit == 'x1000' else 1
+def number(value: Optional[float], metric, sign: str = '') -> str:
+  """Formats a value with the decimals of the papers; '–' where there is none.
 
-
-def number(value: Optional[float], unit: str, signed: bool = False) -> str:
-  """Formats a value as in the papers, or '–' where there is none."""
+  Args:
+    value: In the unit of the metric.
+    metric: A `tasks.task.Metric`.
+    sign: '+' to show the sign of positive values, too.
+  """
   if value is None:
     return '–'
-  text = f'{value:{"+" if signed else ""}.{decimals(unit)}f}'
-  return text.replace('-', _MINUS)
+  # Errors, shown in thousandths, are small numbers.
+  decimals = 2 if metric.scale >= 1000 else 1
+  return f'{value:{sign}.{decimals}f}'.replace('-', _MINUS)
+
+
+def metric_name(metric) -> str:
+  """Returns a metric with its unit, if it has one."""
+  return f'{metric.label} ({metric.unit})' if metric.unit else metric.label
 
 
 def ours(cell: engine.CellResult, short: bool = False) -> str:
   """Formats our number: mean, ± deviation over seeds; else what happened."""
   if cell.status != 'done':
     return cell.status
-  text = number(cell.mean, cell.metric.unit)
+  text = number(cell.mean, cell.metric)
   if cell.std is not None and not short:
-    text += f' ± {cell.std:.{decimals(cell.metric.unit)}f}'
+    text += f' ± {number(cell.std, cell.metric)}'
   return text
 
 
@@ -36,7 +43,7 @@ def difference(result: engine.TableResult, cell: engine.CellResult) -> str:
     return '–'
   if cell.provenance.get('data_kind') == 'synthetic':
     return '–'
-  return number(cell.mean - cell.paper.value, cell.metric.unit, signed=True)
+  return number(cell.mean - cell.paper.value, cell.metric, sign='+')
 
 
 def bold_keys(result: engine.TableResult) -> set[tuple[str, str, str]]:
@@ -97,14 +104,14 @@ def legend(result: engine.TableResult) -> list[str]:
 
 
 def _row_label(result, panel, row):
-  unit = next(
+  metric = next(
       c.metric
       for c in result.cells
       if (c.cell.panel, c.cell.row) == (panel, row)
   )
   if result.spec.kind == 'heatmap':
     return row
-  return f'{row} ({unit.label}, {unit.unit})'
+  return f'{row}, {metric_name(metric)}'
 
 
 def _grid(result, panel, text):
@@ -184,7 +191,7 @@ def _beside_published(result):
   yield [
       result.spec.row_header,
       result.spec.column_header,
-      'Unit',
+      'Metric',
       'Published',
       'Ours',
       'Difference',
@@ -192,12 +199,11 @@ def _beside_published(result):
       'Verdict',
   ]
   for cell in result.cells:
-    unit = cell.metric.unit
     yield [
         cell.cell.row,
         cell.cell.column,
-        unit,
-        number(cell.paper.value, unit) if cell.paper else '–',
+        metric_name(cell.metric),
+        number(cell.paper.value, cell.metric) if cell.paper else '–',
         ours(cell),
         difference(result, cell),
         len(cell.planned.candidates[0].runs),
