@@ -6,10 +6,10 @@ them. What is printed is the median over the turns of the ratio within a turn.
 Batches are random numbers of the task's shapes: only time is measured.
 """
 
-import argparse
 from collections.abc import Sequence
 import datetime
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -17,6 +17,7 @@ import sys
 import pandas as pd
 
 from tff_fedopt.experiment import bench_variants
+from tff_fedopt.experiment import command_line
 from tff_fedopt.experiment import files
 
 _COMPARISONS = bench_variants.COMPARISONS
@@ -56,7 +57,7 @@ class _Variant:
 
   def stop(self) -> None:
     try:
-      os.killpg(self._process.pid, 9)
+      os.killpg(self._process.pid, signal.SIGKILL)
     except ProcessLookupError:
       pass
     self._process.wait()
@@ -118,8 +119,8 @@ def _print(rows: Sequence[dict[str, str]]) -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-  parser = argparse.ArgumentParser(
-      prog='bench.sh', description=(__doc__ or '').split('\n', maxsplit=1)[0]
+  parser = command_line.Parser(
+      prog='bench', description=(__doc__ or '').split('\n', maxsplit=1)[0]
   )
   parser.add_argument(
       'comparison',
@@ -141,6 +142,8 @@ def main(argv: Sequence[str]) -> int:
     )
   if args.turns < 1:
     parser.error(f'--turns must be at least 1, got {args.turns}')
+  # Ended from outside, the variants are still ended in turn.
+  signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
   rows = []
   for comparison in args.comparison or _COMPARISONS:
     new = compare(comparison, args.turns)

@@ -7,19 +7,14 @@ wrong usage or missing data.
 import argparse
 import os
 import pathlib
+import signal
 import sys
 from typing import Sequence
 
 from tff_fedopt import tables
+from tff_fedopt.experiment import command_line
 from tff_fedopt.tables import engine
 from tff_fedopt.tables import spec as spec_lib
-
-
-class _Parser(argparse.ArgumentParser):
-  """Reports a wrong command line in one line."""
-
-  def error(self, message):
-    self.exit(2, f'{self.prog}: {message}\n')
 
 
 def _count(text):
@@ -43,7 +38,7 @@ _seeds.__name__ = 'list of integers'
 
 
 def _parser():
-  parser = _Parser(
+  parser = command_line.Parser(
       prog='tables',
       allow_abbrev=False,
       formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -176,9 +171,11 @@ def main(argv: Sequence[str]) -> int:
       work.append((table, options, engine.plan(table, options)))
   except ValueError as error:
     parser.error(str(error))
-  # From here on TensorFlow is needed.
+  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
   from tff_fedopt.tables import session
 
+  # As Ctrl-C: runs save where they are.
+  signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
   try:
     return session.make(
         work,
@@ -188,11 +185,12 @@ def main(argv: Sequence[str]) -> int:
         store_reference=flags.store_reference,
         check=flags.check,
     )
-  except session.MissingDataError as error:
-    parser.error(str(error))
+  except ValueError as error:
+    # What only the data can tell: a missing file, too few clients.
+    parser.error(' '.join(str(error).split()))
   except KeyboardInterrupt:
-    print('interrupted; --resume continues', file=sys.stderr)
-    return 130
+    print('tables: interrupted; --resume continues', file=sys.stderr)
+    return 128 + signal.SIGINT
 
 
 if __name__ == '__main__':
