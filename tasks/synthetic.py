@@ -61,7 +61,7 @@ def _cifar10(path: str) -> None:
   }
   arrays = {}
   for split, y in labels.items():
-    arrays[f'x_{split}'] = synthetic_images.photographs(y, y, 0.9, SEED, rng)
+    arrays[f'x_{split}'] = synthetic_images.photographs(y, y, 1.2, SEED, rng)
     arrays[f'y_{split}'] = y
   with open(path, 'wb') as f:
     np.savez(f, kind=np.array('synthetic'), **arrays)
