@@ -36,6 +36,17 @@ def test_wrong_usage_is_one_line_and_exit_2(arguments, message, capsys):
   assert error.count('\n') == 1
 
 
+def test_missing_data_is_one_line_and_exit_2(tmp_path, capsys):
+  arguments = ['--profile=small', f'--data_dir={tmp_path}', '--rows=SO LR']
+  with pytest.raises(SystemExit) as exit_info:
+    command.main(arguments + [f'--out_dir={tmp_path / "out"}'])
+  assert exit_info.value.code == 2
+  error = capsys.readouterr().err
+  assert str(tmp_path) in error and 'no such file' in error
+  assert error.count('\n') == 1
+  assert not (tmp_path / 'out').exists()
+
+
 def test_list_names_every_table(capsys):
   assert command.main(['--list']) == 0
   text = capsys.readouterr().out

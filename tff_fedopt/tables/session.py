@@ -5,6 +5,7 @@ import pathlib
 import sys
 from typing import Any, Callable, Optional, Sequence
 
+import tasks
 from tff_fedopt.tables import engine
 from tff_fedopt.tables import plots
 from tff_fedopt.tables import record
@@ -12,8 +13,46 @@ from tff_fedopt.tables import reference
 from tff_fedopt.tables import render
 
 
-class MissingDataError(Exception):
-  """The data a run needs is not there; the message says how to get it."""
+def open_data(specs: Sequence[Any]) -> None:
+  """Opens every real data set once, before many runs fail one by one.
+
+  It also writes the partitions that are made from the data, so that processes
+  do not all make them.
+
+  Args:
+    specs: The runs.
+
+  Raises:
+    ValueError: If data is missing or unusable (`tasks.cache.DataError`), or
+      has too few clients; says what to do.
+  """
+  real = {
+      _data_key(run): run
+      for run in specs
+      if run.profile != 'quick' or run.data_dir is not None
+  }
+  if real:
+    from tff_fedopt import runtime
+
+    # Before tasks import TFF: its default context complains at exit.
+    runtime.use()
+  for run in real.values():
+    task = tasks.load(
+        run.task,
+        profile=run.profile,
+        data_dir=run.data_dir,
+        seed=run.seed,
+        **run.task_options,
+    )
+    if run.cohort_size > len(task.train.client_ids):
+      raise ValueError(
+          f'{run.task} has {len(task.train.client_ids)} clients, but a round'
+          f' needs {run.cohort_size}'
+      )
+
+
+def _data_key(run):
+  return (run.task, run.cohort_size, tuple(sorted(run.task_options.items())))
 
 
 def _run_all(specs, out_dir, jobs, resume):
@@ -60,8 +99,12 @@ def make(
 
   Returns:
     The exit code: 1 if a run failed or the check found a difference.
+
+  Raises:
+    ValueError: If data is missing or unusable.
   """
   specs = engine.run_specs([planned for _, _, planned in work])
+  open_data(specs)
   results = (run_all or _run_all)(specs, out_dir / 'runs', jobs, resume)
   by_print = {result.spec.fingerprint(): result for result in results}
   code = 0
