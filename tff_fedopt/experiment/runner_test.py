@@ -51,7 +51,7 @@ runner.run_experiment(
 
 @pytest.fixture(autouse=True)
 def _toy_task(monkeypatch):
-  toy.install(functools.partial(monkeypatch.setattr, raising=False))
+  toy.install(monkeypatch.setattr)
 
 
 @pytest.fixture(scope='module', name='programs')
@@ -69,7 +69,7 @@ def _spec(tau=0.01, **changes):
 def _reference(tmp_path_factory, programs):
   """The directory of an uninterrupted run."""
   with pytest.MonkeyPatch.context() as patch:
-    toy.install(functools.partial(patch.setattr, raising=False))
+    toy.install(patch.setattr)
     directory = tmp_path_factory.mktemp('runs') / 'reference'
     result = runner.run_experiment(
         _spec(), directory, settings=_SETTINGS, programs=programs

@@ -62,8 +62,7 @@ class RunSpec:
     _check_choice('profile', self.profile, PROFILES)
     info = tasks.info(self.task)
     algorithms.validate(self.algorithm, dict(self.hyperparameters))
-    for option in self.task_options:
-      _check_choice(f'option of {self.task}', option, info.options)
+    info.resolve(self.profile, dict(self.task_options))
 
     self._set('hyperparameters', _plain(self.hyperparameters))
     self._set('task_options', _plain(self.task_options))

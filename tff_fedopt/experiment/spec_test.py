@@ -1,6 +1,5 @@
 """Tests of run specs."""
 
-import functools
 import json
 
 import pytest
@@ -11,7 +10,7 @@ from tff_fedopt.experiment import toy_for_tests as toy
 
 @pytest.fixture(autouse=True)
 def _toy_task(monkeypatch):
-  toy.install(functools.partial(monkeypatch.setattr, raising=False))
+  toy.install(monkeypatch.setattr)
 
 
 def _spec(**changes):
@@ -82,7 +81,8 @@ def test_fingerprint_sees_what_decides_the_numbers():
         (dict(algorithm='sgd'), "unknown algorithm 'sgd'; .*fedadam"),
         (dict(hyperparameters={'taus': 1}), 'no hyperparameter taus.*tau'),
         (dict(hyperparameters={'tau': -1}), 'tau: -1.* expected above 0'),
-        (dict(task_options={'noize': 1}), "option of toy 'noize'.*noise"),
+        (dict(task_options={'noize': 1}), "unknown option 'noize' of toy; one of noise"),
+        (dict(task_options={'noise': -1}), 'noise: -1; must be a whole number, 0'),
         (dict(profile='big'), "unknown profile 'big'; one of quick, small"),
         (dict(rounds=0), 'rounds: 0; expected 1 or more'),
         (dict(cohort_size=-1), 'cohort_size: -1; expected 1 or more'),

@@ -1,6 +1,5 @@
 """Tests of sweeps."""
 
-import functools
 import os
 import pathlib
 import subprocess
@@ -30,7 +29,7 @@ _TOY_JOB = (
 
 @pytest.fixture(autouse=True)
 def _toy_task(monkeypatch):
-  toy.install(functools.partial(monkeypatch.setattr, raising=False))
+  toy.install(monkeypatch.setattr)
   monkeypatch.setattr(jobs, '_COMMAND', _TOY_JOB)
 
 

@@ -3,7 +3,6 @@
 import collections
 from collections.abc import Callable
 import dataclasses
-import types
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 import tasks
+from tasks import task as task_lib
 
 INPUT_SPEC = collections.OrderedDict(
     x=tf.TensorSpec([None, 2], tf.float32),
@@ -106,9 +106,25 @@ class Clients(tff.simulation.datasets.TestClientData):
     return self.dataset_for_client(client_id, 0)
 
 
-_METRIC = collections.namedtuple(
-    'Metric', 'name label unit scale higher_is_better'
-)('loss', 'Loss', '', 1, False)
+_INFO = task_lib.TaskInfo(
+    name='toy',
+    title='Linear regression on two numbers',
+    metric=task_lib.Metric('loss', 'Loss', '', 1, False),
+    weighting='examples',
+    settings=task_lib.Settings(
+        rounds=6,
+        cohort_size=2,
+        batch_size=2,
+        local_epochs=1,
+        clients=4,
+        examples=16,
+        test_clients=1,
+        test_examples=5,
+        parameters=2,
+        source='',
+    ),
+    options={'noise': task_lib.Option(0, 'Of no effect.')},
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +135,7 @@ class Task:
   batch_size: int
   model_fn: Callable[[], tff.learning.models.VariableModel] = LinearModel
   data_kind: str = 'synthetic'
-  metric: Any = _METRIC
+  metric: task_lib.Metric = _INFO.metric
 
   def validation(self):
     return tf.data.Dataset.from_tensor_slices(arrays(100, 7)).batch(3)
@@ -142,14 +158,6 @@ def install(replace: Callable[[Any, str, Any], None] = setattr) -> None:
     del name, local_epochs, seed, profile, data_dir
     return Task(Clients(batch_size=batch_size), batch_size)
 
-  info = types.SimpleNamespace(
-      name='toy',
-      metric=_METRIC,
-      options=('noise',),
-      settings=types.SimpleNamespace(
-          rounds=6, cohort_size=2, batch_size=2, local_epochs=1
-      ),
-  )
   replace(tasks, 'names', lambda: ['toy'])
-  replace(tasks, 'info', lambda name: info)
+  replace(tasks, 'info', lambda name: _INFO)
   replace(tasks, 'load', load)
