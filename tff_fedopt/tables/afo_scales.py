@@ -23,13 +23,13 @@ class Scale:
 
 
 _QUICK = {
-    'CIFAR-10': Scale(20, 5, 2, 400),
-    'CIFAR-100': Scale(20, 5, 2, 400),
-    'EMNIST CR': Scale(40, 5, 2, 500),
-    'Shakespeare': Scale(20, 5, 2, 200),
-    'SO NWP': Scale(30, 10, 2, 500),
-    'SO LR': Scale(40, 10, 2, 500),
-    'EMNIST AE': Scale(30, 5, 2, 500),
+    'CIFAR-10': Scale(30, 10, 5, 300),
+    'CIFAR-100': Scale(30, 10, 5, 300),
+    'EMNIST CR': Scale(30, 10, 5, 300),
+    'Shakespeare': Scale(30, 10, 5, 200),
+    'SO NWP': Scale(40, 10, 5, 300),
+    'SO LR': Scale(40, 10, 5, 300),
+    'EMNIST AE': Scale(30, 10, 5, 300),
 }
 _SMALL = {
     'CIFAR-10': Scale(60, 10, 5, 1000),
@@ -41,7 +41,7 @@ _SMALL = {
     'EMNIST AE': Scale(200, 10, 5, 2000),
 }
 # How many of the last rounds are averaged; evaluations lie in between.
-LAST = {'quick': 5, 'small': 20, 'paper': 100}
+LAST = {'quick': 10, 'small': 20, 'paper': 100}
 
 
 def scale(task_label: str, profile: str) -> Scale:
