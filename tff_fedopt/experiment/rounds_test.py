@@ -1,8 +1,6 @@
 """Tests of the federated loop."""
 
 import collections
-import os
-import signal
 import threading
 
 import numpy as np
@@ -183,13 +181,12 @@ def test_divergence_is_flagged_and_yielded(process):
   assert flags == [False, False, False, True]
 
 
-def test_dead_worker_names_the_round(process):
+def test_dead_worker_names_the_round(process, monkeypatch):
   data = _plain({'a': ([[1, 0]], [[2]])})
 
   def cohorts():
     yield ['a']
-    for pid in runtime.worker_pids():
-      os.kill(pid, signal.SIGKILL)
+    toy.kill_worker_in_next_call(monkeypatch)
     yield ['a']
 
   with pytest.raises(runtime.WorkerDied, match='^round 2: '):

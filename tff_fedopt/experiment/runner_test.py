@@ -192,15 +192,12 @@ def test_interrupt_keeps_the_last_completed_round(
   _assert_same_run(tmp_path, reference)
 
 
-def _kill_worker():
-  for pid in runtime.worker_pids():
-    os.kill(pid, signal.SIGKILL)
-
-
 def test_retry_after_a_dead_worker(
     tmp_path, reference, programs, monkeypatch, capsys
 ):
-  _at_validation(monkeypatch, 2, _kill_worker)
+  _at_validation(
+      monkeypatch, 2, lambda: toy.kill_worker_in_next_call(monkeypatch)
+  )
   runner.run_experiment(
       _spec(), tmp_path, retries=1, settings=_SETTINGS, programs=programs
   )
@@ -211,7 +208,9 @@ def test_retry_after_a_dead_worker(
 def test_without_retries_a_dead_worker_ends_the_run(
     tmp_path, reference, programs, monkeypatch
 ):
-  _at_validation(monkeypatch, 2, _kill_worker)
+  _at_validation(
+      monkeypatch, 2, lambda: toy.kill_worker_in_next_call(monkeypatch)
+  )
   run = functools.partial(
       runner.run_experiment, _spec(), tmp_path, programs=programs
   )

@@ -3,6 +3,9 @@
 import collections
 from collections.abc import Callable
 import dataclasses
+import os
+import pkgutil
+import signal
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,7 @@ import tensorflow_federated as tff
 
 import tasks
 from tasks import task as task_lib
+from tff_fedopt import runtime
 
 INPUT_SPEC = collections.OrderedDict(
     x=tf.TensorSpec([None, 2], tf.float32),
@@ -161,3 +165,23 @@ def install(replace: Callable[[Any, str, Any], None] = setattr) -> None:
   replace(tasks, 'names', lambda: ['toy'])
   replace(tasks, 'info', lambda name: _INFO)
   replace(tasks, 'load', load)
+
+
+def kill_worker_in_next_call(monkeypatch) -> None:
+  """Kills the worker while the next call of a computation is under way.
+
+  Between two calls it would be replaced and nobody would notice.
+
+  Args:
+    monkeypatch: Pytest's, which puts things back.
+  """
+  target = 'tff_fedopt.execution._Stub._call'
+  call = pkgutil.resolve_name(target)
+
+  def kill_first(stub, method, request):
+    monkeypatch.setattr(target, call)
+    for pid in runtime.worker_pids():
+      os.kill(pid, signal.SIGKILL)
+    return call(stub, method, request)
+
+  monkeypatch.setattr(target, kill_first)
