@@ -56,7 +56,7 @@ def load(request: task_lib.Request) -> task_lib.Task:
   options = request.options
   if options['partition'] == 'tff':
     opened = cache.open_clients('cifar100', request.folder('cifar100'))
-  elif request.is_quick and request.data_dir is None:
+  elif request.is_synthetic:
     raise ValueError(
         'cifar100, partition: pachinko needs --data_dir with the images of'
         ' TensorFlow Datasets; the embedded data have a fixed split'

@@ -35,7 +35,15 @@ class ResNet:
       filters: int, width of the stem and the first stage.
       blocks: ints, number of blocks of each stage.
       groups: int, groups of every normalisation.
+
+    Raises:
+      ValueError: `filters` do not divide into the groups.
     """
+    if filters % groups:
+      raise ValueError(
+          f'groups: {groups}; {filters} channels do not divide into {groups}'
+          ' groups, choose a divisor'
+      )
     self.variables = variables_lib.Variables(seed)
     self._groups = groups
     self._stem = self._conv('stem/conv', 7, 3, filters)
