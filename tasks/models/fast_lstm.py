@@ -74,37 +74,39 @@ def _lstm(inputs, kernel, recurrent_kernel, bias, lengths):
     # it, and nothing else flows through them.
     d_padded = tf.reduce_sum(tf.where(is_valid, 0.0, d_outputs), axis=0)
     d_h = tf.where(is_valid, d_outputs, 0.0) + is_last * d_padded
-    c_before = tf.concat([zero_state[tf.newaxis], c[:-1]], axis=0)
-    h_before = tf.concat([zero_state[tf.newaxis], h[:-1]], axis=0)
+    # The op leaves the gates of the steps that no row uses uninitialised, and
+    # 0 times what lies there can be NaN: nothing may read them.
+    used = lambda x: x[:longest]
+    i_, f_, o_, g_, tanh_c_ = map(used, (i, f, o, g, tanh_c))
+    before = lambda x: used(tf.concat([zero_state[tf.newaxis], x[:-1]], axis=0))
     d_z = _backward_loop(
-        d_h,
-        to_cell=o * (1.0 - tanh_c * tanh_c),
+        used(d_h),
+        to_cell=o_ * (1.0 - tanh_c_ * tanh_c_),
         to_gates=tf.concat(
             [
-                g * i * (1.0 - i),
-                c_before * f * (1.0 - f),
-                i * (1.0 - g * g),
-                tanh_c * o * (1.0 - o),
+                g_ * i_ * (1.0 - i_),
+                before(c) * f_ * (1.0 - f_),
+                i_ * (1.0 - g_ * g_),
+                tanh_c_ * o_ * (1.0 - o_),
             ],
             axis=2,
         ),
-        forget=f,
+        forget=f_,
         recurrent_kernel=recurrent_kernel,
-        longest=longest,
     )
     flat = tf.reshape(d_z, [-1, 4 * units])
     features = inputs.shape[-1]
     d_kernel = tf.matmul(
-        tf.reshape(inputs, [-1, features]), flat, transpose_a=True
+        tf.reshape(used(inputs), [-1, features]), flat, transpose_a=True
     )
     d_recurrent_kernel = tf.matmul(
-        tf.reshape(h_before, [-1, units]), flat, transpose_a=True
+        tf.reshape(before(h), [-1, units]), flat, transpose_a=True
     )
     d_inputs = tf.reshape(
-        tf.matmul(flat, kernel, transpose_b=True), tf.shape(inputs)
+        tf.matmul(flat, kernel, transpose_b=True), [longest, batch, features]
     )
     return (
-        d_inputs,
+        tf.pad(d_inputs, [[0, time - longest], [0, 0], [0, 0]]),
         d_kernel,
         d_recurrent_kernel,
         tf.reduce_sum(flat, axis=0),
@@ -114,10 +116,8 @@ def _lstm(inputs, kernel, recurrent_kernel, bias, lengths):
   return outputs, gradient
 
 
-def _backward_loop(
-    d_h, *, to_cell, to_gates, forget, recurrent_kernel, longest
-):
-  """Walks back in time over the positions that some row of the batch uses.
+def _backward_loop(d_h, *, to_cell, to_gates, forget, recurrent_kernel):
+  """Walks back in time.
 
     dh_t = d_h[t] + dz_{t+1} R'
     dc_t = dc_{t+1} forget[t+1] + dh_t to_cell[t]
@@ -130,7 +130,6 @@ def _backward_loop(
       three gates) and of the output (last one) by the pre-activations.
     forget: float32 `[time, batch, units]`, the forget gate.
     recurrent_kernel: float32 `[units, 4 * units]`, R.
-    longest: int32 scalar, the largest number of steps of any row.
 
   Returns:
     float32 `[time, batch, 4 * units]`, the gradient of the pre-activations.
@@ -139,8 +138,8 @@ def _backward_loop(
   units = recurrent_kernel.shape[0]
   transposed = tf.transpose(recurrent_kernel)
   # Several steps in one iteration share the cost of the loop itself.
-  blocks = -(-longest // _BLOCK)
-  missing = tf.maximum(blocks * _BLOCK - time, 0)
+  blocks = -(-time // _BLOCK)
+  missing = blocks * _BLOCK - time
   pad = lambda x: tf.pad(x, [[0, missing], [0, 0], [0, 0]])
   d_h, to_cell, to_gates, forget = map(pad, (d_h, to_cell, to_gates, forget))
 
@@ -177,5 +176,5 @@ def _backward_loop(
           tf.TensorShape(None),
       ],
   )
-  d_z = tf.reshape(collected.stack(), [blocks * _BLOCK, batch, 4 * units])[:time]
-  return tf.pad(d_z, [[0, time - tf.shape(d_z)[0]], [0, 0], [0, 0]])
+  d_z = tf.reshape(collected.stack(), [blocks * _BLOCK, batch, 4 * units])
+  return d_z[:time]

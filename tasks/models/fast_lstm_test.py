@@ -57,6 +57,62 @@ def test_equals_keras(time, lengths):
     np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize('lengths', [[3, 0, 2], [5, 1, 5], [0, 0, 0]])
+def test_reads_nothing_that_the_op_leaves_undefined(lengths, monkeypatch):
+  """Beyond the longest row the op's gates are whatever was in the memory."""
+  real = tf.raw_ops.BlockLSTMV2
+
+  def with_garbage(seq_len_max, x, **arguments):
+    i, c, f, o, g, tanh_c, h = real(seq_len_max=seq_len_max, x=x, **arguments)
+    undefined = tf.range(tf.shape(x, tf.int64)[0]) >= seq_len_max
+    spoil = lambda gate: tf.where(undefined[:, None, None], np.nan, gate)
+    return spoil(i), c, spoil(f), spoil(o), spoil(g), spoil(tanh_c), h
+
+  monkeypatch.setattr(tf.raw_ops, 'BlockLSTMV2', with_garbage)
+  ours, keras = _both(7, lengths)
+  for mine, theirs in zip(ours, keras, strict=True):
+    np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_two_layers_equal_keras():
+  """The carried-over output of the first layer is input of the second."""
+  lengths = tf.constant([6, 1, 0, 4], tf.int32)
+  draw = lambda *shape: np.random.default_rng(sum(shape)).normal(
+      size=shape
+  ).astype(np.float32)
+  x, d_outputs = tf.constant(draw(4, 6, 3)), tf.constant(draw(4, 6, 5))
+  layers = [
+      tf.keras.layers.LSTM(units, return_sequences=True) for units in (4, 5)
+  ]
+  mask = tf.sequence_mask(lengths, 6)
+
+  def keras():
+    hidden = x
+    for layer in layers:
+      hidden = layer(hidden, mask=mask)
+    return hidden
+
+  def ours():
+    hidden = tf.transpose(x, [1, 0, 2])
+    for layer in layers:
+      hidden = fast_lstm.lstm(hidden, *layer.weights, lengths)
+    return tf.transpose(hidden, [1, 0, 2])
+
+  keras()
+  weights = [w for layer in layers for w in layer.weights]
+  for weight in weights:
+    weight.assign(0.5 * draw(*weight.shape))
+  results = []
+  for forward in (ours, keras):
+    with tf.GradientTape() as tape:
+      tape.watch(x)
+      outputs = forward()
+      loss = tf.reduce_sum(outputs * d_outputs)
+    results.append([outputs, *tape.gradient(loss, [x, *weights])])
+  for mine, theirs in zip(*results, strict=True):
+    np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-5)
+
+
 def test_padding_repeats_the_last_output():
   (outputs, *_), _ = _both(5, [5, 2])
   np.testing.assert_array_equal(outputs[1, 2:], outputs[1, [1, 1, 1]])
