@@ -2,9 +2,9 @@
 
 The canonical loader reads a client's examples once; they are decoded to NumPy
 and kept in a cache bounded by bytes. Every round then only orders, augments and
-batches them, with a generator of its own: the same (client, seed) gives the same
-bytes in any process, and no TensorFlow graph is made per call, so memory stays
-flat however many rounds are run.
+batches them, with a generator of its own: the same (client, seed) gives the
+same bytes in any process, and no TensorFlow graph is made per call, so memory
+stays flat however many rounds are run.
 """
 
 import bisect

@@ -1,4 +1,4 @@
-"""Tests of prepared client data: reproducible, exact in order, flat in memory."""
+"""Tests of prepared client data: reproducible, ordered, flat in memory."""
 
 import collections
 import gc
@@ -166,7 +166,10 @@ def test_order_without_shuffling_and_in_part():
   assert sorted(_order(50, 0, shuffle_buffer=7)) == list(range(50))
   assert len(_order(0, 0, shuffle_buffer=7)) == 0
   # A limit takes the head of the same distribution, not another shuffle.
-  firsts = [_order(4, s, shuffle_buffer=9, max_examples=1)[0] for s in range(900)]
+  firsts = [
+      _order(4, seed, shuffle_buffer=9, max_examples=1)[0]
+      for seed in range(900)
+  ]
   np.testing.assert_allclose(np.bincount(firsts) / 900, 0.25, atol=0.06)
 
 
@@ -178,7 +181,8 @@ def test_evaluation_streams_in_client_order(opened):
     assert [len(b['y']) for b in batches] == [10, 10, 10, 10, 8]
     y = np.concatenate([b['y'] for b in batches])
     assert y.tolist() == [0] + list(range(7)) + list(range(40))
-    assert np.concatenate([b['x'] for b in batches]).tolist() == (y * 2).tolist()
+    x = np.concatenate([b['x'] for b in batches])
+    assert x.tolist() == (y * 2).tolist()
   head = client_data.evaluation_batches(
       opened['test'], _numbers, prepare, 10, limit=12, cache_bytes=0
   )

@@ -44,8 +44,8 @@ def download(dataset: str, data_dir: Optional[str] = None) -> str:
       os.replace(fetched, unfinished)
     except Exception as e:  # network, decompression, SQLite: many classes
       raise cache.DataError(
-          f'could not download {dataset} ({e}); check the network and run again,'
-          f' or put {known.filename} in {data_dir} by other means'
+          f'could not download {dataset} ({e}); check the network and run'
+          f' again, or put {known.filename} in {data_dir} by other means'
       ) from e
     finally:
       shutil.rmtree(folder, ignore_errors=True)
@@ -72,8 +72,8 @@ def _download_counts(data_dir: str) -> None:
       fetch(cache_dir=data_dir)
     except Exception as e:  # Keras raises a bare Exception when it cannot fetch
       raise cache.DataError(
-          f'could not download {name} ({e}); check the network and run again, or'
-          f' unpack {name}.tar.bz2 in {data_dir}/datasets by other means'
+          f'could not download {name} ({e}); check the network and run again,'
+          f' or unpack {name}.tar.bz2 in {data_dir}/datasets by other means'
       ) from e
 
 

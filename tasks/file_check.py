@@ -1,7 +1,7 @@
 """Checks a client data file before a loader sees it.
 
-TFF's downloader writes into the final name and takes any file of that name for a
-finished one, so files cut short or damaged do occur. The checks need neither
+TFF's downloader writes into the final name and takes any file of that name for
+a finished one, so files cut short or damaged do occur. The checks need neither
 TensorFlow nor a full read.
 """
 
@@ -104,8 +104,8 @@ def _check_header(path: str) -> None:
 def _check_rows(db: sqlite3.Connection, split_name: str) -> None:
   """Compares the row counts of two clients with the metadata."""
   query = (
-      'SELECT client_id, SUM(num_examples) FROM client_metadata WHERE split_name'
-      ' = ? GROUP BY client_id ORDER BY client_id %s LIMIT 1'
+      'SELECT client_id, SUM(num_examples) FROM client_metadata WHERE'
+      ' split_name = ? GROUP BY client_id ORDER BY client_id %s LIMIT 1'
   )
   for order in ('ASC', 'DESC'):
     client, wanted = db.execute(query % order, (split_name,)).fetchone()
@@ -158,7 +158,8 @@ def _check_content(
   """Checks what the database holds; returns split -> (clients, examples)."""
   counts = _check_tables(db, split_names)
   db.execute(
-      'SELECT serialized_example_proto FROM examples ORDER BY rowid DESC LIMIT 1'
+      'SELECT serialized_example_proto FROM examples ORDER BY rowid DESC'
+      ' LIMIT 1'
   ).fetchone()
   for _, index, *_ in db.execute('PRAGMA index_list(examples)').fetchall():
     first = db.execute(f'PRAGMA index_info("{index}")').fetchone()

@@ -1,4 +1,4 @@
-"""Federated CIFAR from arrays: partitions written as SQLite, opened through TFF.
+"""Federated CIFAR from arrays: split, written as SQLite, opened through TFF.
 
 CIFAR-10 has no TFF loader; its images come from TensorFlow Datasets or from a
 `cifar10.npz` (x_train, y_train, x_test, y_test), and are split here. CIFAR-100
@@ -199,7 +199,9 @@ def open_cifar10(
     ValueError: If the rule is unknown or the partition impossible.
   """
   if rule not in RULES:
-    raise ValueError(f'unknown partition {rule!r}, there are {", ".join(RULES)}')
+    raise ValueError(
+        f'unknown partition {rule!r}, there are {", ".join(RULES)}'
+    )
   data_dir = os.path.expanduser(data_dir or cache.default_data_dir())
   npz = os.path.join(data_dir, 'cifar10.npz')
   if os.path.exists(npz):
@@ -220,7 +222,8 @@ def open_cifar10(
 
   path = os.path.join(_folder(source, settings), 'cifar10.sqlite')
   _write(path, source, deal, settings)
-  found = file_check.check_file(path, 'cifar10', dict(train='train', test='test'))
+  split_names = dict(train='train', test='test')
+  found = file_check.check_file(path, 'cifar10', split_names)
   return cache.opened(found, _open_images(path))
 
 

@@ -79,10 +79,10 @@ def pachinko(
   """Pachinko allocation over a hierarchy of labels.
 
       for every client:
-        θ_root ~ Dir(alpha) over coarse labels; θ_c ~ Dir(beta) over c's fine ones
+        θ_root ~ Dir(alpha) over coarse labels, θ_c ~ Dir(beta) over fine ones
         size times: c ~ θ_root, y ~ θ_c, a new example of label y
-      a label without examples drops out, for all later draws of all clients, and
-      what is left is renormalised
+      a label without examples drops out, for all later draws of all clients,
+      and what is left is renormalised
 
   Source: Reddi et al. 2021, appendix on the federated CIFAR-100.
 
@@ -99,7 +99,7 @@ def pachinko(
     int64 [num_clients, size], no example twice.
 
   Raises:
-    ValueError: If there are not enough examples, or a parameter is not positive.
+    ValueError: If there are not enough examples or a parameter is not positive.
   """
   _check(len(fine), num_clients, size, alpha=alpha, beta=beta)
   rng = np.random.default_rng(seed)
@@ -150,7 +150,7 @@ def hsu(
     int64 [num_clients, size], no example twice.
 
   Raises:
-    ValueError: If there are not enough examples, or a parameter is not positive.
+    ValueError: If there are not enough examples or a parameter is not positive.
   """
   size = len(labels) // max(num_clients, 1)
   _check(len(labels), num_clients, size, alpha=alpha)
@@ -191,7 +191,7 @@ def flsim(
     int64 [num_clients, size].
 
   Raises:
-    ValueError: If there are not enough examples, or a parameter is not positive.
+    ValueError: If there are not enough examples or a parameter is not positive.
   """
   size = len(labels) // max(num_clients, 1)
   _check(len(labels), num_clients, size, alpha=alpha)

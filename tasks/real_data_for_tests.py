@@ -1,7 +1,7 @@
 """Where tests find real data; they are skipped, saying so, where there is none.
 
     data_dir = real_data_for_tests.directory()          # skips the test
-    data_dir = real_data_for_tests.directory('cifar10') # also builds cifar10.npz
+    data_dir = real_data_for_tests.directory('cifar10')  # cifar10.npz
 
 Looks for a folder named by the environment variable TFF_FEDOPT_REAL_DATA, else
 builds the small real caches once with `../shared/data/build_tff_cache.py`, if

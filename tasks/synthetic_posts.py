@@ -1,4 +1,4 @@
-"""Synthetic questions and answers of topical users, in Stack Overflow's form."""
+"""Synthetic questions and answers of topical users, like Stack Overflow's."""
 
 import collections
 from typing import Any, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Tests of the embedded data: canonical, learnable, heterogeneous, repeatable."""
+"""Tests of the embedded data: canonical, learnable, heterogeneous."""
 
 import collections
 import hashlib
