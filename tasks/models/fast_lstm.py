@@ -67,7 +67,8 @@ def _lstm(inputs, kernel, recurrent_kernel, bias, lengths):
   steps = tf.range(time)[:, tf.newaxis]
   is_valid = (steps < lengths)[:, :, tf.newaxis]
   is_last = tf.cast(tf.equal(steps, lengths - 1), tf.float32)[:, :, tf.newaxis]
-  outputs = tf.where(is_valid, h, tf.reduce_sum(h * is_last, axis=0))
+  last_h = tf.reduce_sum(tf.where(is_last > 0, h, 0.0), axis=0)
+  outputs = tf.where(is_valid, h, last_h)
 
   def gradient(d_outputs):
     # Padded positions repeat the last valid output: their gradients belong to
