@@ -80,8 +80,6 @@ _TUNED = {
         (0, 0),
         (0, 0),
     ),
-    # Beyond the corner that FedAvg and FedAvgM chose, client 0.5 with server -1,
-    # 0, 0.5 and client 0 with server 0.5 were tried as well: worse for all.
     'SO NWP': _tuning(
         (-0.5, 0),
         (-1.5, -1, 0),
@@ -93,13 +91,13 @@ _TUNED = {
         (0, 0),
     ),
     'SO LR': _tuning(
-        (0, 1, 2),
+        (1, 2),
         (-0.5, 0, 0.5),
         25,
         (2, 0.5),
         (2, -0.5),
         (2, -0.5),
-        (0, -0.5),
+        (1, -0.5),
         (1, 0),
     ),
     'EMNIST AE': _tuning(
