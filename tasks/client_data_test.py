@@ -217,7 +217,9 @@ def test_many_cohorts_in_flat_memory(opened):
 
   warm = rounds(0, 75)
   grown = rounds(75, 300) - warm
-  assert grown < 6e6, grown
+  # 675 client data sets: a graph left behind by each would be above 30 MB;
+  # what allocators keep has been seen to be 6 MB.
+  assert grown < 15e6, grown
 
 
 def test_warm_cohort_of_handwriting_is_fast():

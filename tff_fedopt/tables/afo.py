@@ -154,7 +154,7 @@ _CENTRALIZED = {
 
 # A round goes through 10 000 examples: all in the quick profile; 3359 rounds
 # are 50 epochs of the published 671 585.
-_CENTRALIZED_ROUNDS = {'quick': 5, 'small': 20, 'paper': 3359}
+_CENTRALIZED_ROUNDS = {'quick': 10, 'small': 20, 'paper': 3359}
 
 
 def _centralized(profile, form, method):
