@@ -11,12 +11,16 @@ import tensorflow_federated as tff
 from tensorflow_federated.proto.v0 import executor_pb2_grpc
 from tensorflow_federated.python.core.environments.tensorflow_frontend import tensorflow_computation
 
+from tff_fedopt import remote_executor
 from tff_fedopt import worker as worker_lib
 
 _CONNECT_SECONDS = 10.0
 # A killed worker's connection breaks slightly before its end is reported.
 _DEATH_REPORT_SECONDS = 2.0
 _MESSAGE_BYTES = 2**31 - 1
+# About the values of one call: the worker keeps states and client data of at
+# most one finished round.
+_DISPOSE_BATCH = 5
 _CHANNEL_OPTIONS = (
     ('grpc.max_receive_message_length', _MESSAGE_BYTES),
     ('grpc.max_send_message_length', _MESSAGE_BYTES),
@@ -118,12 +122,16 @@ class _ExecutorFactory(tff.framework.ExecutorFactory):
     return self._executors.create_executor(cardinalities)
 
   def _new_executor(self, cardinalities):
-    executor = tff.framework.RemoteExecutor(self._stub)
+    executor = remote_executor.RemoteExecutor(
+        self._stub, dispose_batch_size=_DISPOSE_BATCH
+    )
     executor.set_cardinalities({tff.CLIENTS: 0, **cardinalities})
     return executor
 
   def clean_up_executor(self, cardinalities):
-    del cardinalities  # A dead worker takes the executors of all with it.
+    if self._executors is not None:
+      self._executors.clean_up_executor(cardinalities)
+    # A dead worker takes the executors of all cardinalities with it.
     self._stub = None
 
 

@@ -154,6 +154,33 @@ def test_a_failing_computation_is_an_error_once_and_keeps_the_worker():
   assert runtime.worker_pids() == pids
 
 
+def test_values_cross_unchanged():
+  member = tff.to_type([
+      ('empty', []),
+      ('nested', [('text', np.str_), ('deep', [(np.float32, [2, 3])])]),
+      ('flag', np.bool_),
+  ])
+
+  @tff.federated_computation(
+      tff.FederatedType(member, tff.SERVER),
+      tff.FederatedType((np.int64, [None]), tff.CLIENTS),
+  )
+  def same(state, vectors):
+    return state, tff.federated_broadcast(state), vectors
+
+  deep = np.arange(6, dtype=np.float32).reshape(2, 3)
+  nested = {'text': b'\xff', 'deep': (deep,)}
+  state = {'empty': (), 'nested': nested, 'flag': True}
+  vectors = [np.array([1, 2], np.int64), np.array([], np.int64)]
+  server, clients, back = same(state, vectors)
+  for result in (server, clients):
+    assert result['nested']['text'] == b'\xff'
+    np.testing.assert_array_equal(result['nested']['deep'][0], deep)
+    assert result['flag']
+  np.testing.assert_array_equal(back[0], vectors[0])
+  assert len(back) == 2 and back[1].shape == (0,)
+
+
 def test_clients_spread_over_two_remote_workers():
   remote = [worker_lib.Worker(1), worker_lib.Worker(1)]
   _check_average()
