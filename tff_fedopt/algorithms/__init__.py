@@ -24,6 +24,11 @@ _ALGORITHMS = dict(
     fedadam=_Entry('fedopt', _hyperparameters.FedAdam),
     fedyogi=_Entry('fedopt', _hyperparameters.FedYogi),
     fedprox=_Entry('fedprox', _hyperparameters.FedProx),
+    scaffold=_Entry('scaffold', _hyperparameters.Scaffold),
+    feddyn=_Entry('feddyn', _hyperparameters.FedDyn),
+    fedcm=_Entry('fedcm', _hyperparameters.FedCm),
+    fedsam=_Entry('fedsam', _hyperparameters.FedSam),
+    fedinit=_Entry('fedopt', _hyperparameters.FedInit),
 )
 
 # What makes another graph. Everything else is a number in the state.
@@ -35,6 +40,8 @@ _STRUCTURAL = (
     'client_state',
     'correction',
     'bias_correction',
+    'option',
+    'track_consistency',
 )
 
 
@@ -73,8 +80,7 @@ def validate(name: str, given: dict[str, Any]) -> dict[str, Any]:
   Raises:
     ValueError: One line: what is wrong, and what would be right.
   """
-  cls = _entry(name).hyperparameters
-  return _hyperparameters.parse(name, cls, given).resolved()
+  return _parsed(name, given).resolved()
 
 
 def build(name: str, model_fn, **given):
@@ -93,7 +99,15 @@ def build(name: str, model_fn, **given):
   Raises:
     ValueError: If a hyperparameter is unknown, unused or impossible.
   """
-  hp = validate(name, given)
+  hp = _parsed(name, given)
+  for needed in hp.needed():
+    if getattr(hp, needed) is None:
+      raise ValueError(
+          f'{needed}: no value given, and clients of {name} have memory here;'
+          ' expected '
+          + _hyperparameters.meaning(type(hp), needed)
+      )
+  hp = hp.resolved()
   module = importlib.import_module(
       f'{__name__}.{_entry(name).module}'
   )
@@ -111,13 +125,16 @@ def trace_key(name: str, given: dict[str, Any]) -> tuple[Any, ...]:
     A hashable value; equal for runs that differ only in numbers which the
     state holds (see `set_hyperparameters`).
   """
-  hp = validate(name, given)
+  parsed = _parsed(name, given)
+  hp = parsed.resolved()
   return (name,) + tuple(
       (k, hp[k]) for k in _STRUCTURAL if k in hp
   ) + (
       ('schedule', _schedules.parse(hp['client_learning_rate_schedule']).kind),
       ('weight_decay', bool(hp['weight_decay'])),
       ('max_gradient_norm', hp['max_gradient_norm'] is not None),
+      ('relaxation', bool(hp['relaxation'])),
+      ('state_dir', hp['state_dir'] if parsed.needed() else None),
   )
 
 
@@ -153,6 +170,10 @@ def set_hyperparameters(process, state, name: str, given: dict[str, Any]):
     )
 
   return process.set_hparams(state, replaced(hparams))
+
+
+def _parsed(name, given):
+  return _hyperparameters.parse(name, _entry(name).hyperparameters, given)
 
 
 def _entry(name):

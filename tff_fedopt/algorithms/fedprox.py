@@ -10,8 +10,8 @@ The term is the gradient of μ/2 ‖y − x_t‖². `form='code'` is FL-Simulato
 decay; without clipping the two forms are the same.
 """
 
+from tff_fedopt.algorithms import assembly
 from tff_fedopt.algorithms import optimizer_choice
-from tff_fedopt.processes import composition
 from tff_fedopt.processes import finalizers
 from tff_fedopt.processes import local_method
 from tff_fedopt.processes import trees
@@ -44,9 +44,10 @@ def build(name, model_fn, hp):
   """Builds FedProx from resolved hyperparameters."""
   del name
   method = FedProx() if hp['form'] == 'paper' else FedProxAsCode()
-  return composition.build_learning_process(
+  return assembly.compose(
       model_fn,
-      optimizer_choice.local_training(hp, method, uses=('mu',)),
+      hp,
+      assembly.local_training(hp, method, uses=('mu',)),
       finalizers.ServerMethod(),
       optimizer_choice.server_sgd(hp),
   )

@@ -6,6 +6,7 @@ Nothing here needs TensorFlow, so wrong values are refused before it loads.
 import dataclasses
 import difflib
 import math
+import typing
 from typing import Any, Optional
 
 from tff_fedopt.optimizers import schedules
@@ -48,13 +49,17 @@ def _below_one(v):
   return None if 0 <= v < 1 else 'at least 0 and below 1'
 
 
+def _share(v):
+  return None if 0 < v <= 1 else 'above 0 and at most 1'
+
+
 def _schedule(v):
   schedules.parse(v)
 
 
 def _one_of(*choices):
   def check(v):
-    return None if v in choices else 'one of ' + ', '.join(choices)
+    return None if v in choices else 'one of ' + ', '.join(map(str, choices))
 
   return check
 
@@ -120,6 +125,32 @@ class Hyperparameters:
       None,
       'bias correction of client Adam and Yogi (paper: off, code: on, as Keras)',
   )
+
+  relaxation: float = _field(
+      0.0,
+      'β of relaxed initialisation: a client starts at x + β (x − its last local'
+      ' model); 0: at x',
+  )
+  track_consistency: bool = _field(
+      False,
+      'measure Δ, the mean of ‖x − last local model‖² (paper: of all clients,'
+      ' code: of the cohort); costs an upload and a file per client',
+  )
+  num_clients: Optional[int] = _field(
+      None, 'C, the number of registered clients', _positive
+  )
+  state_dir: Optional[str] = _field(
+      None, 'directory where clients keep what they remember between rounds'
+  )
+
+  def needed(self) -> tuple[str, ...]:
+    """Names of the hyperparameters without default that must be given."""
+    needed = ()
+    if self.relaxation or self.track_consistency:
+      needed += ('state_dir',)
+    if self.track_consistency:
+      needed += ('num_clients',)
+    return needed
 
   def resolved(self) -> dict[str, Any]:
     """Every hyperparameter with its value, the form's defaults filled in."""
@@ -237,6 +268,88 @@ class FedProx(Hyperparameters):
   )
 
 
+def _weighting_uniform():
+  field = Hyperparameters.__dataclass_fields__['client_weighting']
+  return dataclasses.field(default='uniform', metadata=field.metadata)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FedInit(FedAvg):
+  """FedInit: FedAvg with relaxed initialisation."""
+
+  client_weighting: str = _weighting_uniform()
+  relaxation: float = _field(
+      0.1,
+      'β of relaxed initialisation: a client starts at x + β (x − its last local'
+      ' model); 0: at x',
+  )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FedSam(Hyperparameters):
+  """FedSAM: clients descend along the gradient at a worse point nearby."""
+
+  client_weighting: str = _weighting_uniform()
+  rho: float = _field(
+      0.1, 'ρ, how far the worse point is from the local model', _not_negative
+  )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _PerStep(Hyperparameters):
+  """Algorithms that read an average gradient off K_i local steps of rate η_l."""
+
+  client_weighting: str = _weighting_uniform()
+
+  def __post_init__(self):
+    if self.client_optimizer != 'sgd':
+      raise ValueError(
+          f'client_optimizer={self.client_optimizer} is not defined here: an'
+          ' average gradient is read off steps of plain SGD; use'
+          ' client_optimizer=sgd'
+      )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FedCm(_PerStep):
+  """FedCM: clients mix in the cohort's last average gradient."""
+
+  alpha: float = _field(
+      0.1, 'α, the share of the own gradient in a step', _share
+  )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Scaffold(_PerStep):
+  """SCAFFOLD: control variates correct the drift of clients."""
+
+  option: int = _field(
+      2,
+      'new control variate: 1 the gradient at the server model, 2 the average'
+      ' gradient of the local steps',
+      _one_of(1, 2),
+  )
+
+  def needed(self):
+    return ('state_dir', 'num_clients')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FedDyn(Hyperparameters):
+  """FedDyn: each client's loss is regularised by what it did before."""
+
+  client_weighting: str = _weighting_uniform()
+  alpha: float = _field(0.1, 'α of the dynamic regulariser', _positive)
+
+  def needed(self):
+    return ('state_dir', 'num_clients')
+
+
+def meaning(cls: type, name: str) -> str:
+  """What a hyperparameter means."""
+  return cls.__dataclass_fields__[name].metadata['help']
+
+
 def parse(algorithm: str, cls: type, given: dict[str, Any]) -> Hyperparameters:
   """Checks hyperparameters and fills a dataclass with them.
 
@@ -275,7 +388,7 @@ def parse(algorithm: str, cls: type, given: dict[str, Any]) -> Hyperparameters:
 
 def _checked(field, value):
   """The value in the field's type, or one line saying what would be right."""
-  optional = field.type in (Optional[float], Optional[bool], Optional[str])
+  optional = type(None) in typing.get_args(field.type)
   if value is None:
     if optional:
       return None

@@ -91,7 +91,7 @@ class Synchronised(local_method.LocalMethod):
     change['step'] = tf.cast(after['step'], tf.float64) - tf.round(held['step'])
     return collections.OrderedDict(
         mean=collections.OrderedDict(
-            change=trees.sub(client.start, result.y), client_optimizer=change
+            change=trees.sub(client.origin, result.y), client_optimizer=change
         )
     )
 

@@ -8,8 +8,9 @@ import tensorflow as tf
 
 from tff_fedopt import algorithms
 from tff_fedopt.algorithms import fedopt_test
-from tff_fedopt.algorithms import optimizer_choice
+from tff_fedopt.algorithms import assembly
 from tff_fedopt.algorithms import problems_for_tests as problems
+from tff_fedopt.processes import local_method
 from tff_fedopt.processes import trees
 
 OFFICIAL = problems.golden('official')
@@ -56,7 +57,7 @@ def test_displacement_is_that_of_all_ones_gradients(options, pull):
   With a pull c, the gradient of the second pass is 1 − c · displacement.
   """
   hp = algorithms.validate('fedavg', dict(options, client_learning_rate=0.3))
-  optimizer = optimizer_choice.local_training(hp, None).optimizer
+  optimizer = assembly.local_training(hp, local_method.LocalMethod()).optimizer
   rng = np.random.default_rng(7)
   spec = (tf.TensorSpec([4], tf.float64),)
   state = optimizer.initialize(spec)

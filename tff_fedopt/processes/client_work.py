@@ -91,15 +91,23 @@ def build_client_work(
       schedule_steps=np.float64(training.schedule.steps),
       **{k: np.float64(v) for k, v in training.hparams.items()},
   )
+  fixed = ['round']
+  if training.store:
+    initial_state['run'] = np.int64(0)  # Set by `initialize`.
+    fixed.append('run')
   state_type = tff.to_type(
       collections.OrderedDict((k, v.dtype.type) for k, v in initial_state.items())
   )
 
   @tff.tensorflow.computation
   def initialize():
-    return collections.OrderedDict(
+    state = collections.OrderedDict(
         (k, tf.constant(v)) for k, v in initial_state.items()
     )
+    if training.store:
+      # Any number that no other run has.
+      state['run'] = tf.cast(1e6 * tf.timestamp(), tf.int64)
+    return state
 
   @tff.tensorflow.computation(state_type)
   def for_this_round(state):
@@ -149,7 +157,7 @@ def build_client_work(
         ),
     )
 
-  settable = [k for k in initial_state if k != 'round']
+  settable = [k for k in initial_state if k not in fixed]
   hparams_type = tff.to_type(
       collections.OrderedDict((k, state_type[k]) for k in settable)
   )
@@ -212,14 +220,36 @@ def _build_training(model, training):
 
     return gradient_at
 
+  def whole_gradient(client, examples):
+    """The gradient of the client's whole loss at the server's model."""
+    metrics = [tf.identity(v) for v in model.local_variables]
+    _assign(variables, client.x)
+    total = trees.zeros_like(variables)
+    num_examples = tf.zeros([], tf.int64)
+    for batch in iter(examples):
+      output, gradients = gradients_of(batch)
+      rows = tf.cast(_rows(output), tf.int64)
+      total = trees.add_scaled(total, rows, gradients)
+      num_examples += rows
+    _assign(model.local_variables, metrics)
+    mean = trees.divide_no_nan(
+        total, tuple(tf.cast(num_examples, t.dtype) for t in total)
+    )
+    if training.decays:
+      mean = trees.add_scaled(mean, client.hparams['weight_decay'], client.x)
+    return mean
+
   def direction(client, output_gradients, batch):
     """The gradient after correction, clipping and decay, in that order."""
     h = client.hparams
     decay = h['weight_decay'] if training.decays else None
     g = output_gradients
+    gradient_at = gradient_elsewhere(batch)
     if training.decays and not training.decay_after_clipping:
       g = trees.add_scaled(g, decay, variables)
-    g = method.direction(client, variables, g, gradient_elsewhere(batch))
+      loss_gradient_at = gradient_at
+      gradient_at = lambda w: trees.add_scaled(loss_gradient_at(w), decay, w)
+    g = method.direction(client, variables, g, gradient_at)
     if training.clips:
       norm = tf.sqrt(trees.squared_norm(g))
       limit = tf.cast(h['max_gradient_norm'], norm.dtype)
@@ -258,7 +288,12 @@ def _build_training(model, training):
   def train(state, received, data):
     context = data['context'].get_single_element()
     memory = (
-        training.store.read(context['client_id'], state['round'])
+        training.store.read(
+            context['client_id'],
+            state['round'],
+            state['run'],
+            tuple(received['model'].trainable),
+        )
         if training.store
         else collections.OrderedDict()
     )
@@ -268,7 +303,8 @@ def _build_training(model, training):
         shared=received['shared'],
         memory=memory,
     )
-    client = client._replace(start=method.start(client))
+    start = method.start(client)
+    client = client._replace(start=start, origin=start)
     _assign(variables, client.start)
     _assign(model.non_trainable_variables, received['model'].non_trainable)
 
@@ -309,23 +345,31 @@ def _build_training(model, training):
         optimizer_state=optimizer_state,
         displacement=trace[1] if method.tracks_displacement else (),
     )
+    if method.needs_gradient_at_x:
+      result = result._replace(
+          gradient_at_x=whole_gradient(client, data['examples'])
+      )
     update = method.upload(client, result)
-    finite = trees.all_finite(update)
+    # Who took no step has nothing to say.
+    finite = trees.all_finite(update) | tf.equal(num_steps, 0)
+    speaks = finite & (num_steps > 0)
     update = tf.cond(
-        finite,
+        speaks,
         lambda: update,
         lambda: tf.nest.map_structure(tf.zeros_like, update),
     )
     weight = tf.cast(weight_of(num_examples), tf.float32)
     weight = tf.where(finite, weight, 0.0)
     if training.store:
-      with tf.control_dependencies([finite]):
-        training.store.write(
-            context['client_id'],
-            state['round'],
-            method.remember(client, result),
-            where=finite & (num_steps > 0),
-        )
+      written = training.store.write(
+          context['client_id'],
+          state['round'],
+          state['run'],
+          method.remember(client, result),
+          where=speaks,
+      )
+      with tf.control_dependencies([written]):
+        num_steps = tf.identity(num_steps)
     if not finite:
       model.reset_metrics()
     counts = collections.OrderedDict(

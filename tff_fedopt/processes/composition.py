@@ -59,6 +59,10 @@ def build_learning_process(
 
   Returns:
     A `Process` whose `next` takes `client_input`s.
+
+  Raises:
+    client_state.ClientStateError: If clients cannot keep their memory where
+      `training.store` says.
   """
 
   @tff.tensorflow.computation
@@ -106,6 +110,10 @@ def build_learning_process(
         state.finalizer,
     )
 
+  if training.store:
+    # Last, so that nothing is left behind if anything before is refused.
+    specs = tff.types.type_to_tf_tensor_specs(global_type['model'].trainable)
+    training.store.claim(tf.nest.flatten(specs))
   return Process(
       num_bytes(global_type),
       num_bytes(update_type),

@@ -38,6 +38,39 @@ class ServerMethod:
     del hparams, aggregate
     return shared
 
+  def initial_kept(self, specs):
+    """What the server keeps for itself, before the first round.
+
+    Args:
+      specs: Shapes and dtypes of the trainable weights, a tuple.
+
+    Returns:
+      An ordered dictionary of (nests of) tensors; it is never sent.
+    """
+    del specs
+    return collections.OrderedDict()
+
+  def settle(self, hparams, aggregate, x, stepped, kept):
+    """The new model, and what the server keeps of the round.
+
+    Args:
+      hparams: Ordered dictionary of float64 scalars.
+      aggregate: What `build_aggregator` gives.
+      x: The model before the round, a tuple of tensors.
+      stepped: The model after the server optimizer's step, a tuple.
+      kept: As `initial_kept`, from the round before.
+
+    Returns:
+      The new model's trainable weights, and the new `kept`.
+    """
+    del hparams, aggregate, x
+    return stepped, kept
+
+  def measure(self, hparams, kept):
+    """Metrics of the round, an ordered dictionary of scalars."""
+    del hparams, kept
+    return collections.OrderedDict()
+
 
 def build_finalizer(
     method: ServerMethod,
@@ -65,11 +98,13 @@ def build_finalizer(
   @tff.tensorflow.computation
   def initialize():
     specs = tff.types.type_to_tf_tensor_specs(trainable_type)
+    specs = tuple(tf.nest.flatten(specs))
     return collections.OrderedDict(
         method=collections.OrderedDict(
             (k, tf.constant(v, tf.float64)) for k, v in hparams.items()
         ),
-        optimizer=optimizer.initialize(tuple(tf.nest.flatten(specs))),
+        optimizer=optimizer.initialize(specs),
+        kept=method.initial_kept(specs),
     )
 
   state_type = initialize.type_signature.result
@@ -80,15 +115,19 @@ def build_finalizer(
         state['method'], aggregate, held['shared']
     )
     x = tuple(held['model'].trainable)
-    optimizer_state, new_x = optimizer.next(state['optimizer'], x, gradient)
+    optimizer_state, stepped = optimizer.next(state['optimizer'], x, gradient)
+    new_x, kept = method.settle(
+        state['method'], aggregate, x, stepped, state['kept']
+    )
     new = (
         optimizer_state,
         new_x,
         method.new_shared(state['method'], aggregate, held['shared']),
+        kept,
     )
-    old = (state['optimizer'], x, held['shared'])
+    old = (state['optimizer'], x, held['shared'], state['kept'])
     finite = trees.all_finite(aggregate)
-    optimizer_state, new_x, shared = tf.cond(
+    optimizer_state, new_x, shared, kept = tf.cond(
         finite, lambda: new, lambda: old
     )
     model = tff.learning.models.ModelWeights(
@@ -97,11 +136,12 @@ def build_finalizer(
     )
     return (
         collections.OrderedDict(
-            method=state['method'], optimizer=optimizer_state
+            method=state['method'], optimizer=optimizer_state, kept=kept
         ),
         collections.OrderedDict(model=model, shared=shared),
         collections.OrderedDict(
-            update_non_finite=1 - tf.cast(finite, tf.int32)
+            update_non_finite=1 - tf.cast(finite, tf.int32),
+            **method.measure(state['method'], kept),
         ),
     )
 
@@ -133,6 +173,7 @@ def build_finalizer(
     return collections.OrderedDict(
         method=new['method'],
         optimizer=optimizer.set_hparams(state['optimizer'], new['optimizer']),
+        kept=state['kept'],
     )
 
   return tff.learning.templates.FinalizerProcess(

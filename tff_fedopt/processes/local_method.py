@@ -17,6 +17,8 @@ class Client(NamedTuple):
     memory: What this client kept from its last participation, an ordered
       dictionary of tuples of tensors (empty for algorithms without memory).
     start: x_0, where local training starts; set once `LocalMethod.start` ran.
+    origin: Where the change that the server averages is measured from: x_0,
+      unless a method around this one says otherwise.
   """
 
   hparams: Any
@@ -24,6 +26,7 @@ class Client(NamedTuple):
   shared: Any
   memory: Any
   start: tuple[Any, ...] = ()
+  origin: tuple[Any, ...] = ()
 
 
 class LocalResult(NamedTuple):
@@ -34,12 +37,15 @@ class LocalResult(NamedTuple):
     num_steps: K_i, the number of steps really taken, an int64 scalar.
     optimizer_state: The client optimizer's state after the last step.
     displacement: N_i, a tuple of tensors, if the method tracks it; else ().
+    gradient_at_x: ∇F_i(x) over all the client's examples, a tuple of tensors, if
+      the method asks for it; else ().
   """
 
   y: tuple[Any, ...]
   num_steps: Any
   optimizer_state: Any
   displacement: tuple[Any, ...]
+  gradient_at_x: tuple[Any, ...] = ()
 
 
 class LocalMethod:
@@ -65,6 +71,10 @@ class LocalMethod:
   # gradients of embeddings need not be made dense.
   keeps_gradient = True
 
+  # Whether `upload` and `remember` need `LocalResult.gradient_at_x`, for which
+  # the client goes through its examples once more.
+  needs_gradient_at_x = False
+
   def start(self, client: Client):
     """x_0, a tuple of tensors."""
     return client.x
@@ -82,7 +92,8 @@ class LocalMethod:
       y: The local model, a sequence of variables.
       gradient: The mini-batch gradient at `y`, a tuple of tensors.
       gradient_at: A function from a tuple of tensors to the gradient of the
-        same mini-batch there, which leaves `y` and all metrics as they are.
+        same mini-batch there (weight decay included where `gradient` includes
+        it), which leaves `y` and all metrics as they are.
 
     Returns:
       A tuple of tensors.
@@ -111,9 +122,41 @@ class LocalMethod:
       clients' weights, `total` (optional) is added up without weights. Model
       changes are initial minus final, as everywhere in TFF.
     """
-    return collections.OrderedDict(mean=trees.sub(client.start, result.y))
+    return collections.OrderedDict(mean=trees.sub(client.origin, result.y))
 
   def remember(self, client: Client, result: LocalResult):
     """The client's new memory, named as in `memory`."""
     del client, result
     return collections.OrderedDict()
+
+
+class Around(LocalMethod):
+  """A method around another: everything is the inner one's, to be overridden."""
+
+  def __init__(self, inner: LocalMethod):
+    self.inner = inner
+    self.memory = dict(inner.memory)
+    self.tracks_displacement = inner.tracks_displacement
+    self.keeps_gradient = inner.keeps_gradient
+    self.needs_gradient_at_x = inner.needs_gradient_at_x
+
+  def start(self, client):
+    return self.inner.start(client)
+
+  def optimizer_state(self, client, optimizer, hparams, specs):
+    return self.inner.optimizer_state(client, optimizer, hparams, specs)
+
+  def direction(self, client, y, gradient, gradient_at):
+    return self.inner.direction(client, y, gradient, gradient_at)
+
+  def late_decay(self, client):
+    return self.inner.late_decay(client)
+
+  def linear_pull(self, client):
+    return self.inner.linear_pull(client)
+
+  def upload(self, client, result):
+    return self.inner.upload(client, result)
+
+  def remember(self, client, result):
+    return self.inner.remember(client, result)

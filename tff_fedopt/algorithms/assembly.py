@@ -1,0 +1,92 @@
+"""From hyperparameters to a process: what all builders share."""
+
+from typing import Any
+
+from tff_fedopt.algorithms import consistency
+from tff_fedopt.algorithms import optimizer_choice
+from tff_fedopt.algorithms import relaxation
+from tff_fedopt.optimizers import schedules
+from tff_fedopt.processes import client_state
+from tff_fedopt.processes import client_work
+from tff_fedopt.processes import composition
+from tff_fedopt.processes import finalizers
+from tff_fedopt.processes import local_method
+
+
+def local_training(
+    hp: dict[str, Any],
+    method: local_method.LocalMethod,
+    uses: tuple[str, ...] = (),
+) -> client_work.LocalTraining:
+  """How clients train under these hyperparameters.
+
+  Args:
+    hp: Resolved hyperparameters.
+    method: The algorithm's client half.
+    uses: Names of the hyperparameters that `method` reads.
+
+  Returns:
+    A `LocalTraining`.
+  """
+  uses = list(uses)
+  if hp['relaxation']:
+    method = relaxation.Relaxed(method, hp['form'])
+    uses.append('relaxation')
+  if hp['track_consistency']:
+    method = consistency.Tracked(method, hp['form'])
+  if hp['client_optimizer'] == 'adagrad':
+    hp = dict(hp, client_beta1=0.0)
+  optimizer, names = optimizer_choice.client_optimizer(hp)
+  used = list(names.values()) + uses
+  used += ['weight_decay'] if hp['weight_decay'] else []
+  clips = hp['max_gradient_norm'] is not None
+  used += ['max_gradient_norm'] if clips else []
+  return client_work.LocalTraining(
+      method=method,
+      optimizer=optimizer,
+      optimizer_hparams=names,
+      schedule=schedules.parse(hp['client_learning_rate_schedule']),
+      hparams={name: hp[name] for name in used},
+      weighting=hp['client_weighting'],
+      clips=clips,
+      decays=bool(hp['weight_decay']),
+      decay_after_clipping=hp['form'] == 'code',
+      store=(
+          client_state.Store(hp['state_dir'], method.memory)
+          if method.memory
+          else None
+      ),
+  )
+
+
+def compose(
+    model_fn,
+    hp: dict[str, Any],
+    training: client_work.LocalTraining,
+    server_method: finalizers.ServerMethod,
+    server_optimizer,
+    uses: tuple[str, ...] = (),
+) -> composition.Process:
+  """Composes an algorithm from its halves.
+
+  Args:
+    model_fn: Returns a new model.
+    hp: Resolved hyperparameters.
+    training: What `local_training` returned.
+    server_method: The algorithm's server half.
+    server_optimizer: The optimizer that takes the server step.
+    uses: Names of the hyperparameters that `server_method` reads.
+
+  Returns:
+    A `Process`.
+  """
+  if hp['track_consistency']:
+    server_method = consistency.TrackedServer(server_method, hp['form'])
+    uses = {*uses, 'num_clients'}
+  return composition.build_learning_process(
+      model_fn,
+      training,
+      server_method,
+      server_optimizer,
+      {name: hp[name] for name in sorted(uses)},
+  )

@@ -1,0 +1,103 @@
+"""FedCM: clients mix in the cohort's last average gradient.
+
+```
+client: y = x_t;  y = y − η_l (α ∇F_i(y) + (1 − α) q)
+server: q = mean((x_{i,0} − y_i) / (K_i η_l)),           first 0
+        x_{t+1} = x_t − η mean(x_t − y_i)
+```
+
+K_i is the number of steps that client i really took. `form='code'` divides the
+mean change by the mean of K_i η_l, one number for the cohort as in FL-Simulator
+(which takes K from the size of its client 0), and so needs no second upload.
+"""
+
+import collections
+
+import tensorflow as tf
+
+from tff_fedopt.algorithms import assembly
+from tff_fedopt.algorithms import optimizer_choice
+from tff_fedopt.processes import finalizers
+from tff_fedopt.processes import local_method
+from tff_fedopt.processes import trees
+
+
+def _path(client, result):
+  """K_i η_l, a float64 scalar."""
+  rate = client.hparams['client_learning_rate']
+  return tf.cast(result.num_steps, tf.float64) * rate
+
+
+class FedCm(local_method.LocalMethod):
+  """The mixed direction; sends the average gradient too."""
+
+  keeps_gradient = False
+
+  def direction(self, client, y, gradient, gradient_at):
+    alpha = client.hparams['alpha']
+    return trees.add_scaled(
+        trees.scaled(alpha, gradient), 1 - alpha, client.shared['momentum']
+    )
+
+  def upload(self, client, result):
+    local = trees.sub(client.start, result.y)
+    return collections.OrderedDict(
+        mean=collections.OrderedDict(
+            change=trees.sub(client.origin, result.y),
+            gradient=trees.scaled(1 / _path(client, result), local),
+        )
+    )
+
+
+class FedCmServer(finalizers.ServerMethod):
+  """Shares the mean of what clients say is their average gradient."""
+
+  def initial_shared(self, weights):
+    return collections.OrderedDict(momentum=trees.zeros_like(weights))
+
+  def pseudo_gradient(self, hparams, aggregate, shared):
+    return tuple(aggregate['mean']['change'])
+
+  def new_shared(self, hparams, aggregate, shared):
+    return collections.OrderedDict(
+        momentum=tuple(aggregate['mean']['gradient'])
+    )
+
+
+class FedCmAsCode(FedCm):
+  """The mixed direction; sends K_i η_l."""
+
+  def upload(self, client, result):
+    return collections.OrderedDict(
+        mean=collections.OrderedDict(
+            change=trees.sub(client.start, result.y),
+            path=_path(client, result),
+        )
+    )
+
+
+class FedCmServerAsCode(FedCmServer):
+  """Shares the mean change divided by the mean of K_i η_l."""
+
+  def new_shared(self, hparams, aggregate, shared):
+    mean = aggregate['mean']
+    inverse = tf.math.divide_no_nan(tf.ones([], tf.float64), mean['path'])
+    return collections.OrderedDict(
+        momentum=trees.scaled(inverse, mean['change'])
+    )
+
+
+def build(name, model_fn, hp):
+  """Builds FedCM from resolved hyperparameters."""
+  del name
+  if hp['form'] == 'paper':
+    local, server = FedCm(), FedCmServer()
+  else:
+    local, server = FedCmAsCode(), FedCmServerAsCode()
+  return assembly.compose(
+      model_fn,
+      hp,
+      assembly.local_training(hp, local, uses=('alpha',)),
+      server,
+      optimizer_choice.server_sgd(hp),
+  )

@@ -1,0 +1,88 @@
+"""FedDyn: dynamic regularisation.
+
+```
+client: y = x_{i,0};  y = y − η_l (∇F_i(y) + α (y − x_{i,0}) + α h_i)
+        h_i = h_i + (y − x_{i,0}),                       first 0
+server: h = h + (1/C) Σ_{i∈S} (y_i − x_{i,0}) = (1/C) Σ_{i=1..C} h_i
+        x_{t+1} = x_t − η mean(x_t − y_i) + h
+```
+
+In the paper's letters −∇L_i(θ_i) is α h_i and its server state is −α h; it has
+η = 1. The start x_{i,0} is x_t, or the relaxed one. `form='code'` is
+FL-Simulator's: α (h_i − x_{i,0}) is clipped together with the gradient, α y is
+added afterwards as weight decay; without clipping the two forms are the same.
+"""
+
+import collections
+
+import tensorflow as tf
+
+from tff_fedopt.algorithms import assembly
+from tff_fedopt.algorithms import optimizer_choice
+from tff_fedopt.processes import finalizers
+from tff_fedopt.processes import local_method
+from tff_fedopt.processes import trees
+
+
+class FedDyn(local_method.LocalMethod):
+  """The regulariser, inside the direction."""
+
+  memory = {'dual': 'zeros'}
+  keeps_gradient = False
+
+  def direction(self, client, y, gradient, gradient_at):
+    pull = trees.add(trees.sub(y, client.start), client.memory['dual'])
+    return trees.add_scaled(gradient, client.hparams['alpha'], pull)
+
+  def upload(self, client, result):
+    return collections.OrderedDict(
+        # The local models are averaged, from wherever they started.
+        mean=trees.sub(client.x, result.y),
+        total=trees.sub(result.y, client.start),
+    )
+
+  def remember(self, client, result):
+    change = trees.sub(result.y, client.start)
+    return collections.OrderedDict(
+        dual=trees.add(client.memory['dual'], change)
+    )
+
+
+class FedDynAsCode(FedDyn):
+  """The regulariser, half of it past the clipping."""
+
+  def direction(self, client, y, gradient, gradient_at):
+    pull = trees.sub(client.memory['dual'], client.start)
+    return trees.add_scaled(gradient, client.hparams['alpha'], pull)
+
+  def late_decay(self, client):
+    return client.hparams['alpha']
+
+
+class FedDynServer(finalizers.ServerMethod):
+  """Adds the mean of all clients' h_i."""
+
+  def initial_kept(self, specs):
+    return collections.OrderedDict(
+        dual=tuple(tf.zeros(s.shape, s.dtype) for s in specs)
+    )
+
+  def settle(self, hparams, aggregate, x, stepped, kept):
+    dual = trees.add_scaled(
+        kept['dual'], 1 / hparams['num_clients'], aggregate['total']
+    )
+    return trees.add(stepped, dual), collections.OrderedDict(dual=dual)
+
+
+def build(name, model_fn, hp):
+  """Builds FedDyn from resolved hyperparameters."""
+  del name
+  method = FedDyn() if hp['form'] == 'paper' else FedDynAsCode()
+  return assembly.compose(
+      model_fn,
+      hp,
+      assembly.local_training(hp, method, uses=('alpha',)),
+      FedDynServer(),
+      optimizer_choice.server_sgd(hp),
+      uses=('num_clients',),
+  )

@@ -1,0 +1,43 @@
+"""Relaxed initialisation, around any algorithm.
+
+```
+client i:  x_{i,0} = x_t + β (x_t − x_i),   x_i its last local model, first x_0
+           x_i = the local model after the last step
+server:    averages x_i (paper), or x_t + (x_i − x_{i,0}) (code)
+```
+
+With `form='code'` the offset β (x_t − x_i) is left out of the average, as in
+FL-Simulator; the two forms agree when all clients take part and η = 1. What a
+method reads off the local steps themselves (a control variate, an average
+gradient) is measured from x_{i,0} in both forms.
+
+Source: Rethinking Personalized Relaxed Initialization, Algorithm 1.
+"""
+
+from tff_fedopt.processes import local_method
+from tff_fedopt.processes import trees
+
+
+class Relaxed(local_method.Around):
+  """Starts the inner method away from the client's last local model."""
+
+  def __init__(self, inner: local_method.LocalMethod, form: str):
+    super().__init__(inner)
+    self.memory['last'] = 'initial_model'
+    self._averages_local_models = form == 'paper'
+
+  def start(self, client):
+    away = trees.sub(client.x, client.memory['last'])
+    return trees.add_scaled(
+        self.inner.start(client), client.hparams['relaxation'], away
+    )
+
+  def upload(self, client, result):
+    if self._averages_local_models:
+      client = client._replace(origin=client.x)
+    return self.inner.upload(client, result)
+
+  def remember(self, client, result):
+    memory = self.inner.remember(client, result)
+    memory['last'] = result.y
+    return memory

@@ -1,0 +1,103 @@
+"""SCAFFOLD: control variates correct the drift of clients.
+
+```
+client: y = x_t;  y = y − η_l (∇F_i(y) + c − c_i),       c, c_i first 0
+        c_i⁺ = ∇F_i(x_t), all examples                   (option 1)
+        c_i⁺ = c_i − c + (x_{i,0} − y_i) / (K_i η_l)     (option 2)
+server: c = c + (1/C) Σ_{i∈S} (c_i⁺ − c_i)
+        x_{t+1} = x_t − η mean(x_t − y_i)
+```
+
+K_i is the number of steps that client i really took. FL-Simulator
+(`form='code'`, which has option 2 only) takes one K for all, from the size of
+its client 0; where all clients are of one size that its batches divide, that is
+the same. With clipping, c_i⁺ holds the clipped gradients.
+"""
+
+import collections
+
+import tensorflow as tf
+
+from tff_fedopt.algorithms import assembly
+from tff_fedopt.algorithms import optimizer_choice
+from tff_fedopt.processes import finalizers
+from tff_fedopt.processes import local_method
+from tff_fedopt.processes import trees
+
+
+class Scaffold(local_method.LocalMethod):
+  """The corrected direction, and the new control variate of option 2."""
+
+  memory = {'control_variate': 'zeros'}
+  keeps_gradient = False
+
+  def direction(self, client, y, gradient, gradient_at):
+    drift = trees.sub(
+        client.shared['control_variate'], client.memory['control_variate']
+    )
+    return trees.add(gradient, drift)
+
+  def new_control_variate(self, client, result):
+    """c_i⁺, a tuple of tensors."""
+    rate = client.hparams['client_learning_rate']
+    path = tf.cast(result.num_steps, tf.float64) * rate
+    return trees.add_scaled(
+        trees.sub(
+            client.memory['control_variate'], client.shared['control_variate']
+        ),
+        1 / path,
+        trees.sub(client.start, result.y),
+    )
+
+  def upload(self, client, result):
+    return collections.OrderedDict(
+        mean=trees.sub(client.origin, result.y),
+        total=trees.sub(
+            self.new_control_variate(client, result),
+            client.memory['control_variate'],
+        ),
+    )
+
+  def remember(self, client, result):
+    return collections.OrderedDict(
+        control_variate=self.new_control_variate(client, result)
+    )
+
+
+class ScaffoldOption1(Scaffold):
+  """The new control variate of option 1."""
+
+  needs_gradient_at_x = True
+
+  def new_control_variate(self, client, result):
+    return result.gradient_at_x
+
+
+class ScaffoldServer(finalizers.ServerMethod):
+  """Shares the mean of all clients' control variates."""
+
+  def initial_shared(self, weights):
+    return collections.OrderedDict(control_variate=trees.zeros_like(weights))
+
+  def new_shared(self, hparams, aggregate, shared):
+    return collections.OrderedDict(
+        control_variate=trees.add_scaled(
+            shared['control_variate'],
+            1 / hparams['num_clients'],
+            aggregate['total'],
+        )
+    )
+
+
+def build(name, model_fn, hp):
+  """Builds SCAFFOLD from resolved hyperparameters."""
+  del name
+  method = ScaffoldOption1() if hp['option'] == 1 else Scaffold()
+  return assembly.compose(
+      model_fn,
+      hp,
+      assembly.local_training(hp, method),
+      ScaffoldServer(),
+      optimizer_choice.server_sgd(hp),
+      uses=('num_clients',),
+  )

@@ -1,0 +1,350 @@
+"""What clients remember between rounds: files that they read and write.
+
+As in real cross-device learning the state stays with the client. The files are
+read and written inside the client computation, by client id, so nothing crosses
+the runtime, and a client that never took part costs nothing.
+
+```
+STATE_DIR/manifest.json                       what the directory is for
+STATE_DIR/initial_model.RUN.*                 w^0
+STATE_DIR/HHHH/BASE64(client id).RUN.ROUND.*  what a client wrote in a round
+```
+
+RUN is a number drawn when the server's state is initialised, and part of it, so
+runs that share a directory do not meet. HHHH is a hash of the id, so that no
+folder grows large. A file pair in TensorFlow's checkpoint format is written
+under another name and moved into place, its `.index` last.
+
+A client of round t reads the newest version written before t. What an
+interrupted round left is therefore ignored, and overwritten when the round is
+repeated. To go on twice from one server state with different cohorts, copy the
+directory.
+"""
+
+import collections
+from collections.abc import Collection, Mapping
+import json
+import os
+import pathlib
+import re
+from typing import Any, Optional, Union
+
+import tensorflow as tf
+
+INITIAL_VALUES = ('zeros', 'initial_model')
+
+_FANOUT = 4096
+_DIGITS = 10  # Of a round's number.
+_MANIFEST = 'manifest.json'
+_INDEX = '.index'
+_DATA = '.data-00000-of-00001'
+_VERSION = re.compile(
+    r'([A-Za-z0-9_-]*)\.(\d+)\.(\d{%d})%s' % (_DIGITS, re.escape(_INDEX))
+)
+# Operations carry this name, which TensorFlow puts into their errors.
+_SCOPE = 'client_state'
+
+
+class ClientStateError(RuntimeError):
+  """Clients' state cannot be used; says which file and what to do."""
+
+
+class Store:
+  """Reads and writes the memory of clients, in graphs."""
+
+  def __init__(
+      self, state_dir: Union[str, os.PathLike], memory: Mapping[str, str]
+  ):
+    """Uses a directory, which `claim` makes.
+
+    Args:
+      state_dir: The directory; on a file system that all workers share.
+      memory: Names of the model-sized tuples that clients keep, each with its
+        value before a client's first visit, one of `INITIAL_VALUES`.
+    """
+    self.state_dir = os.path.abspath(state_dir)
+    self._memory = dict(memory)
+
+  def claim(self, specs) -> None:
+    """Makes the directory, or refuses one that belongs to something else.
+
+    Args:
+      specs: Shapes and dtypes of the model's trainable weights.
+
+    Raises:
+      ClientStateError: If it cannot be made, or another model or algorithm
+        keeps its state there.
+    """
+    weights = [f'{s.dtype.name}{s.shape.as_list()}' for s in specs]
+    wanted = dict(format=1, memory=self._memory, weights=weights)
+    path = os.path.join(self.state_dir, _MANIFEST)
+    try:
+      os.makedirs(self.state_dir, exist_ok=True)
+      if not os.path.exists(path):
+        if os.listdir(self.state_dir):
+          raise ClientStateError(
+              f'{self.state_dir} is not empty and holds no client state; use'
+              ' another state_dir'
+          )
+        temporary = f'{path}.{os.getpid()}.tmp'
+        pathlib.Path(temporary).write_text(json.dumps(wanted), 'utf-8')
+        os.replace(temporary, path)
+      found = json.loads(pathlib.Path(path).read_text('utf-8'))
+    except OSError as e:
+      raise ClientStateError(
+          f'{e.filename or self.state_dir} cannot be used for client state:'
+          f' {e.strerror}; free it or use another state_dir'
+      ) from e
+    except ValueError as e:
+      raise ClientStateError(
+          f'{path} is damaged; delete {self.state_dir} to start again'
+      ) from e
+    for what in ('format', 'memory', 'weights'):
+      if not isinstance(found, dict) or found.get(what) != wanted[what]:
+        there = found.get(what) if isinstance(found, dict) else found
+        raise ClientStateError(
+            f'{self.state_dir} belongs to another model or algorithm ({what}'
+            f' {_short(there)} there, {_short(wanted[what])} here); use another'
+            ' state_dir'
+        )
+
+  def read(self, client_id, round_num, run, x):
+    """A client's memory at the start of a round.
+
+    The first round, where x is w^0, also stores w^0 if anything starts there.
+
+    Args:
+      client_id: String scalar tensor.
+      round_num: Int64 scalar tensor, t: the number of rounds before this one.
+      run: Int64 scalar tensor, the run's number.
+      x: The server model's trainable weights, a tuple of tensors.
+
+    Returns:
+      An ordered dictionary of tuples of tensors like `x`.
+    """
+    pattern = tf.strings.join([
+        _glob_escaped(self.state_dir) + '/',
+        self._client(client_id, run),
+        '.*' + _INDEX,
+    ])
+    end = -(_DIGITS + len(_INDEX))
+    versions = tf.strings.to_number(
+        tf.strings.substr(tf.io.matching_files(pattern), end, _DIGITS),
+        tf.int64,
+    )
+    # −1, below every round, stands for none.
+    none = tf.constant([-1], tf.int64)
+    versions = tf.boolean_mask(versions, versions < round_num)
+    newest = tf.reduce_max(tf.concat([none, versions], 0))
+    return tf.cond(
+        newest >= 0,
+        lambda: _restore(
+            self._version(client_id, run, newest), self._memory, x
+        ),
+        lambda: self._initial(round_num, run, x),
+    )
+
+  def write(self, client_id, round_num, run, memory, where):
+    """Stores a client's memory at the end of a round.
+
+    Args:
+      client_id: String scalar tensor.
+      round_num: Int64 scalar tensor, t.
+      run: Int64 scalar tensor, the run's number.
+      memory: As `read` returned it.
+      where: Boolean scalar tensor; nothing is written if false.
+
+    Returns:
+      `where`. What the graph is to give must depend on it, or TensorFlow leaves
+      the writing out.
+    """
+    prefix = self._version(client_id, run, round_num)
+    return tf.cond(
+        where,
+        lambda: _after(_save(prefix, memory), where),
+        lambda: tf.identity(where),
+    )
+
+  def _initial(self, round_num, run, x):
+    """The memory before the first visit."""
+    values = dict(zeros=tuple(tf.zeros_like(t) for t in x))
+    if 'initial_model' in self._memory.values():
+      prefix = tf.strings.join(
+          [self.state_dir + '/initial_model.', tf.strings.as_string(run)]
+      )
+      values['initial_model'] = tf.cond(
+          tf.equal(round_num, 0),
+          lambda: _after(_save(prefix, {'x': x}), x),
+          lambda: _restore(prefix, ['x'], x)['x'],
+      )
+    return collections.OrderedDict(
+        (name, values[start]) for name, start in self._memory.items()
+    )
+
+  def _client(self, client_id, run):
+    """The part of a client's files' names that no round changes."""
+    digits = tf.strings.as_string(
+        tf.strings.to_hash_bucket_fast(client_id, _FANOUT), width=4, fill='0'
+    )
+    return tf.strings.join([
+        digits,
+        '/',
+        tf.io.encode_base64(client_id),
+        '.',
+        tf.strings.as_string(run),
+    ])
+
+  def _version(self, client_id, run, round_num):
+    number = tf.strings.as_string(round_num, width=_DIGITS, fill='0')
+    return tf.strings.join(
+        [self.state_dir + '/', self._client(client_id, run), '.', number]
+    )
+
+
+def collect(
+    state_dir: Union[str, os.PathLike],
+    round_num: int,
+    run: int,
+    client_ids: Optional[Collection[str]] = None,
+) -> int:
+  """Deletes what no round from `round_num` on can read.
+
+  Of each client stays the newest version that was written in one of the first
+  `round_num` rounds, and everything newer.
+
+  Args:
+    state_dir: The directory.
+    round_num: Rounds completed at the oldest server state from which the run
+      may go on.
+    run: The run's number, from the server's state; see `run_number`.
+    client_ids: Only these clients; by default all.
+
+  Returns:
+    How many versions were deleted.
+  """
+  deleted = 0
+  for folder, stem in _places(pathlib.Path(state_dir), client_ids):
+    versions = collections.defaultdict(list)
+    for entry in os.scandir(folder) if folder.is_dir() else ():
+      match = _VERSION.fullmatch(entry.name)
+      if match and int(match[2]) == run and stem in (None, match[1]):
+        if int(match[3]) < round_num:
+          versions[match[1]].append(entry.name)
+    for names in versions.values():
+      for name in sorted(names)[:-1]:
+        # The index goes first: without it the version does not exist.
+        (folder / name).unlink(missing_ok=True)
+        data = name[: -len(_INDEX)] + _DATA
+        (folder / data).unlink(missing_ok=True)
+        deleted += 1
+  return deleted
+
+
+def run_number(state: Any) -> Optional[int]:
+  """The run's number in a `LearningAlgorithmState`; None without client state."""
+  run = state.client_work.get('run')
+  return None if run is None else int(run)
+
+
+def translate(
+    error: BaseException, state_dir: Union[str, os.PathLike]
+) -> Optional[ClientStateError]:
+  """A clear error for what a worker says when client state fails.
+
+  Args:
+    error: What `process.next` raised.
+    state_dir: The directory of the run's client state.
+
+  Returns:
+    A one-line error, or None if the error is not about client state.
+  """
+  text = str(error)
+  state_dir = os.path.abspath(state_dir)
+  if state_dir not in text and f'{_SCOPE}/' not in text:
+    return None
+  file = re.search(re.escape(state_dir) + r'''[^\s:;,'"\]}]*''', text)
+  where = file[0] if file else f'a file in {state_dir}'
+  where = re.sub(r'\.tempstate\d+$', '', where)
+  damaged = (
+      'is damaged or from another program; restore it from a copy, or delete'
+      f' {state_dir} and start the run again'
+  )
+  for pattern, what in (
+      ('No space left|Disk quota', 'cannot be written: the disk is full; free'
+       ' space and resume, nothing is lost'),
+      ('Permission denied|Read-only', 'cannot be opened: permission denied; give'
+       ' the workers access and resume'),
+      ('File name too long', 'cannot be written: the client id is too long for a'
+       ' file name; use shorter ids'),
+      ('not found in checkpoint|incompatible|not compatible|Checksum|DataLoss'
+       '|data loss|sstable|truncated|corrupt|dtype|OutOfRange', damaged),
+      ('No such file|Failed to find any matching files|Unable to open', 'is'
+       ' missing; resume with the state_dir that the run began with'),
+  ):
+    if re.search(pattern, text, re.IGNORECASE):
+      return ClientStateError(f'{where} {what}')
+  reason = text.strip().splitlines()[0][:200]
+  return ClientStateError(f'{where} cannot be used: {reason}')
+
+
+def _save(prefix, memory):
+  keys, values = [], []
+  for name, tensors in memory.items():
+    keys += _keys(name, tensors)
+    values += list(tensors)
+  with tf.name_scope(_SCOPE):
+    return tf.raw_ops.SaveV2(
+        prefix=prefix,
+        tensor_names=keys,
+        shape_and_slices=[''] * len(keys),
+        tensors=values,
+    )
+
+
+def _restore(prefix, names, x):
+  keys = [key for name in names for key in _keys(name, x)]
+  with tf.name_scope(_SCOPE):
+    tensors = tf.raw_ops.RestoreV2(
+        prefix=prefix,
+        tensor_names=keys,
+        shape_and_slices=[''] * len(keys),
+        dtypes=[t.dtype for _ in names for t in x],
+    )
+    flat = iter(tensors)
+    return collections.OrderedDict(
+        (name, tuple(tf.ensure_shape(next(flat), t.shape) for t in x))
+        for name in names
+    )
+
+
+def _keys(name, tensors):
+  return [f'{name}/{j}' for j in range(len(tensors))]
+
+
+def _after(operation, value):
+  with tf.control_dependencies([operation]):
+    return tf.nest.map_structure(tf.identity, value)
+
+
+def _places(state_dir, client_ids):
+  """Pairs of a folder, and the one client in it that is meant or None."""
+  if client_ids is None:
+    if state_dir.is_dir():
+      for folder in state_dir.iterdir():
+        if folder.is_dir():
+          yield folder, None
+    return
+  with tf.device('cpu'):
+    for client_id in client_ids:
+      bucket = tf.strings.to_hash_bucket_fast(client_id, _FANOUT)
+      name = tf.io.encode_base64(client_id).numpy().decode()
+      yield state_dir / f'{int(bucket):04d}', name
+
+
+def _glob_escaped(path):
+  return re.sub(r'([*?\[\]\\])', r'\\\1', path)
+
+
+def _short(value):
+  text = str(value)
+  return text if len(text) <= 60 else text[:57] + '...'
