@@ -165,7 +165,7 @@ def set_hyperparameters(process, state, name: str, given: dict[str, Any]):
 
   def replaced(numbers):
     return type(numbers)(
-        (k, replaced(v) if hasattr(v, 'items') else values[k])
+        (k, replaced(v) if hasattr(v, 'items') else float(values[k]))
         for k, v in numbers.items()
     )
 

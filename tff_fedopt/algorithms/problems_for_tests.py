@@ -29,26 +29,27 @@ class Problem:
   """A model with given initial weights, and clients with given examples.
 
   Attributes:
-    model_fn: Returns a new model of dtype `dtype`.
+    model_fn: Returns a new model.
+    dtype: The model's dtype.
     names: The clients' ids, in order.
   """
 
   def __init__(self, description, dtype='float32'):
     self._d = description
-    self._dtype = np.dtype(dtype)
+    self.dtype = np.dtype(dtype)
     self.names = [str(i) for i in range(len(description['clients']))]
 
   @property
   def initial(self):
     layers = [name for name, _ in self._d['layers']]
-    return [np.array(self._d['initial_weights'][n], self._dtype) for n in layers]
+    return [np.array(self._d['initial_weights'][n], self.dtype) for n in layers]
 
   def examples(self, i):
     """Client i's inputs and labels."""
     client = self._d['clients'][i]
     regression = self._d['model'] == 'linreg'
-    label_dtype = self._dtype if regression else np.int32
-    return np.array(client['x'], self._dtype), np.array(client['y'], label_dtype)
+    label_dtype = self.dtype if regression else np.int32
+    return np.array(client['x'], self.dtype), np.array(client['y'], label_dtype)
 
   def batches(self, i):
     """Client i's batches in order, all epochs; batches do not cross epochs."""

@@ -78,6 +78,11 @@ class Store:
     weights = [f'{s.dtype.name}{s.shape.as_list()}' for s in specs]
     wanted = dict(format=1, memory=self._memory, weights=weights)
     path = os.path.join(self.state_dir, _MANIFEST)
+    if re.search(r'[*?\[\]\\]', self.state_dir):
+      raise ClientStateError(
+          f'{self.state_dir} cannot be used for client state: TensorFlow takes'
+          r' * ? [ ] \ for patterns; use another state_dir'
+      )
     try:
       os.makedirs(self.state_dir, exist_ok=True)
       if not os.path.exists(path):
@@ -122,11 +127,9 @@ class Store:
     Returns:
       An ordered dictionary of tuples of tensors like `x`.
     """
-    pattern = tf.strings.join([
-        _glob_escaped(self.state_dir) + '/',
-        self._client(client_id, run),
-        '.*' + _INDEX,
-    ])
+    pattern = tf.strings.join(
+        [self.state_dir + '/', self._client(client_id, run), '.*' + _INDEX]
+    )
     end = -(_DIGITS + len(_INDEX))
     versions = tf.strings.to_number(
         tf.strings.substr(tf.io.matching_files(pattern), end, _DIGITS),
@@ -277,7 +280,7 @@ def translate(
       ('File name too long', 'cannot be written: the client id is too long for a'
        ' file name; use shorter ids'),
       ('not found in checkpoint|incompatible|not compatible|Checksum|DataLoss'
-       '|data loss|sstable|truncated|corrupt|dtype|OutOfRange', damaged),
+       '|data loss|sstable|truncated|corrupt|dtype|Read less bytes', damaged),
       ('No such file|Failed to find any matching files|Unable to open', 'is'
        ' missing; resume with the state_dir that the run began with'),
   ):
@@ -339,10 +342,6 @@ def _places(state_dir, client_ids):
       bucket = tf.strings.to_hash_bucket_fast(client_id, _FANOUT)
       name = tf.io.encode_base64(client_id).numpy().decode()
       yield state_dir / f'{int(bucket):04d}', name
-
-
-def _glob_escaped(path):
-  return re.sub(r'([*?\[\]\\])', r'\\\1', path)
 
 
 def _short(value):
