@@ -33,10 +33,14 @@ class FedCm(local_method.LocalMethod):
 
   keeps_gradient = False
 
+  def prepare(self, client):
+    return trees.scaled(
+        1 - client.hparams['alpha'], client.shared['momentum']
+    )
+
   def direction(self, client, y, gradient, gradient_at):
-    alpha = client.hparams['alpha']
     return trees.add_scaled(
-        trees.scaled(alpha, gradient), 1 - alpha, client.shared['momentum']
+        client.prepared, client.hparams['alpha'], gradient
     )
 
   def upload(self, client, result):

@@ -30,16 +30,29 @@ class FedDyn(local_method.LocalMethod):
   memory = {'dual': 'zeros'}
   keeps_gradient = False
 
+  def __init__(self, sends_change: bool):
+    self._sends_change = sends_change
+
+  def prepare(self, client):
+    away = trees.sub(client.memory['dual'], client.start)
+    return trees.scaled(client.hparams['alpha'], away)
+
   def direction(self, client, y, gradient, gradient_at):
-    pull = trees.add(trees.sub(y, client.start), client.memory['dual'])
-    return trees.add_scaled(gradient, client.hparams['alpha'], pull)
+    # In one pass: α (h_i − x_{i,0}) is prepared.
+    alpha = client.hparams['alpha']
+    return tuple(
+        tf.add_n([g, away, tf.cast(alpha, g.dtype) * w])
+        for g, away, w in zip(gradient, client.prepared, y)
+    )
 
   def upload(self, client, result):
-    return collections.OrderedDict(
-        # The local models are averaged, from wherever they started.
-        mean=trees.sub(client.x, result.y),
-        total=trees.sub(result.y, client.start),
-    )
+    # The local models are averaged, from wherever they started.
+    sent = collections.OrderedDict(mean=trees.sub(client.x, result.y))
+    if self._sends_change:
+      sent['total'] = trees.sub(result.y, client.start)
+    else:
+      sent['total'] = tf.ones([], tf.float64)
+    return sent
 
   def remember(self, client, result):
     change = trees.sub(result.y, client.start)
@@ -52,8 +65,7 @@ class FedDynAsCode(FedDyn):
   """The regulariser, half of it past the clipping."""
 
   def direction(self, client, y, gradient, gradient_at):
-    pull = trees.sub(client.memory['dual'], client.start)
-    return trees.add_scaled(gradient, client.hparams['alpha'], pull)
+    return trees.add(gradient, client.prepared)
 
   def late_decay(self, client):
     return client.hparams['alpha']
@@ -62,14 +74,21 @@ class FedDynAsCode(FedDyn):
 class FedDynServer(finalizers.ServerMethod):
   """Adds the mean of all clients' h_i."""
 
+  def __init__(self, receives_change: bool):
+    self._receives_change = receives_change
+
   def initial_kept(self, specs):
     return collections.OrderedDict(
         dual=tuple(tf.zeros(s.shape, s.dtype) for s in specs)
     )
 
   def settle(self, hparams, aggregate, x, stepped, kept):
+    if self._receives_change:
+      scale, change = 1.0, aggregate['total']
+    else:
+      scale, change = -aggregate['total'], aggregate['mean']
     dual = trees.add_scaled(
-        kept['dual'], 1 / hparams['num_clients'], aggregate['total']
+        kept['dual'], scale / hparams['num_clients'], change
     )
     return trees.add(stepped, dual), collections.OrderedDict(dual=dual)
 
@@ -77,12 +96,15 @@ class FedDynServer(finalizers.ServerMethod):
 def build(name, model_fn, hp):
   """Builds FedDyn from resolved hyperparameters."""
   del name
-  method = FedDyn() if hp['form'] == 'paper' else FedDynAsCode()
+  # If all start at x_t and count alike, the sum of the changes is the number of
+  # clients times the mean that is sent anyway.
+  separate = bool(hp['relaxation']) or hp['client_weighting'] != 'uniform'
+  cls = FedDyn if hp['form'] == 'paper' else FedDynAsCode
   return assembly.compose(
       model_fn,
       hp,
-      assembly.local_training(hp, method, uses=('alpha',)),
-      FedDynServer(),
+      assembly.local_training(hp, cls(separate), uses=('alpha',)),
+      FedDynServer(separate),
       optimizer_choice.server_sgd(hp),
       uses=('num_clients',),
   )

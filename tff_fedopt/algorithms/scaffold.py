@@ -31,23 +31,20 @@ class Scaffold(local_method.LocalMethod):
   memory = {'control_variate': 'zeros'}
   keeps_gradient = False
 
-  def direction(self, client, y, gradient, gradient_at):
-    drift = trees.sub(
+  def prepare(self, client):
+    return trees.sub(
         client.shared['control_variate'], client.memory['control_variate']
     )
-    return trees.add(gradient, drift)
+
+  def direction(self, client, y, gradient, gradient_at):
+    return trees.add(gradient, client.prepared)
 
   def new_control_variate(self, client, result):
     """c_i⁺, a tuple of tensors."""
     rate = client.hparams['client_learning_rate']
     path = tf.cast(result.num_steps, tf.float64) * rate
-    return trees.add_scaled(
-        trees.sub(
-            client.memory['control_variate'], client.shared['control_variate']
-        ),
-        1 / path,
-        trees.sub(client.start, result.y),
-    )
+    average = trees.scaled(1 / path, trees.sub(client.start, result.y))
+    return trees.sub(average, client.prepared)
 
   def upload(self, client, result):
     return collections.OrderedDict(

@@ -305,6 +305,7 @@ def _build_training(model, training):
     )
     start = method.start(client)
     client = client._replace(start=start, origin=start)
+    client = client._replace(prepared=method.prepare(client))
     _assign(variables, client.start)
     _assign(model.non_trainable_variables, received['model'].non_trainable)
 

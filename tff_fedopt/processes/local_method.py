@@ -19,6 +19,7 @@ class Client(NamedTuple):
     start: x_0, where local training starts; set once `LocalMethod.start` ran.
     origin: Where the change that the server averages is measured from: x_0,
       unless a method around this one says otherwise.
+    prepared: What `LocalMethod.prepare` made of all this.
   """
 
   hparams: Any
@@ -27,6 +28,7 @@ class Client(NamedTuple):
   memory: Any
   start: tuple[Any, ...] = ()
   origin: tuple[Any, ...] = ()
+  prepared: Any = ()
 
 
 class LocalResult(NamedTuple):
@@ -78,6 +80,14 @@ class LocalMethod:
   def start(self, client: Client):
     """x_0, a tuple of tensors."""
     return client.x
+
+  def prepare(self, client: Client):
+    """What `direction` needs and no step changes, a nest of tensors.
+
+    A pass over a large model costs as much as a good part of a step.
+    """
+    del client
+    return ()
 
   def optimizer_state(self, client: Client, optimizer, hparams, specs):
     """The client optimizer's state before the first local step."""
@@ -142,6 +152,9 @@ class Around(LocalMethod):
 
   def start(self, client):
     return self.inner.start(client)
+
+  def prepare(self, client):
+    return self.inner.prepare(client)
 
   def optimizer_state(self, client, optimizer, hparams, specs):
     return self.inner.optimizer_state(client, optimizer, hparams, specs)
