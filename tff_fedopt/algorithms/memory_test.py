@@ -2,6 +2,7 @@
 
 import glob
 import os
+import pathlib
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import tensorflow as tf
 from tff_fedopt import algorithms
 from tff_fedopt import runtime
 from tff_fedopt.algorithms import problems_for_tests as problems
+from tff_fedopt.processes import client_state
 
 FLSIM = problems.golden('flsimulator')
 OFFICIAL = problems.golden('official')
@@ -17,6 +19,15 @@ BEFORE = ('FedAvg', 'FedAdam', 'FedProx')  # Without memory: in fedopt_test.
 # Clients 1 and 3 come for the first time when the model has moved.
 COHORTS = [[0, 2], [1, 3], [0, 1, 3], [2], [1, 2]]
 EVERYBODY = [[0, 1, 2, 3]] * 3
+# What most tests ask for, so that they share traced processes.
+PAPER = dict(
+    client_learning_rate=0.05,
+    client_weighting='uniform',
+    weight_decay=0.02,
+    relaxation=0.1,
+    track_consistency=True,
+)
+CODE = dict(form='code', client_weighting='uniform', max_gradient_norm=10.0)
 
 
 class Runner:
@@ -66,8 +77,12 @@ def runner(tmp_path_factory):
   return Runner(tmp_path_factory.mktemp('client_state'))
 
 
-def p2(dtype='float64'):
-  return problems.Problem(OFFICIAL['problems']['P2'], dtype)
+def p2():
+  return problems.Problem(OFFICIAL['problems']['P2'], 'float64')
+
+
+def p2eq():
+  return problems.Problem(FLSIM['problems']['P2eq'], 'float32')
 
 
 def remembered(state_dir, state, client, slot):
@@ -86,11 +101,9 @@ def simulators_hyperparameters(case):
   theirs = case['hyperparameters']
   method = case['method']
   hp = dict(
-      form='code',
+      CODE,
       client_learning_rate=theirs['local_learning_rate'],
       server_learning_rate=theirs['global_learning_rate'],
-      client_weighting='uniform',
-      max_gradient_norm=10.0,
   )
   assert theirs['lr_decay'] == 1 and theirs['weight_decay'] == 0
   if method == 'FedAdam':
@@ -229,19 +242,12 @@ def test_paper_form_is_the_algorithm_box(method, hp, beta, runner):
   if method == 'fedadam':
     given.update(initial_accumulator=0.0, tau=0.1)
   process_hp = dict(
-      client_learning_rate=0.05,
-      server_learning_rate=hp.get('server_lr', 1.0),
-      client_weighting='uniform',
-      weight_decay=0.02,
-      track_consistency=True,
-      **given,
+      PAPER, server_learning_rate=hp.get('server_lr', 1.0), **given
   )
   expected, distances = reference(
       problem, COHORTS, method, lr=0.05, beta=beta, decay=0.02, **hp
   )
-  process, state, _ = runner.process(
-      problem, method, relaxation=0.1, **process_hp
-  )
+  process, state, _ = runner.process(problem, method, **process_hp)
   # β is a number in the state, so that one trace serves both.
   state = algorithms.set_hyperparameters(
       process,
@@ -284,8 +290,10 @@ def test_consistency_of_the_code_is_the_cohorts(runner):
 @pytest.mark.parametrize('cohorts', [EVERYBODY, COHORTS], ids=['all', 'some'])
 def test_server_variate_is_the_mean_of_the_clients(option, cohorts, runner):
   problem = p2()
-  _, _, state_dir = runner.process(problem, 'scaffold', option=option)
-  _, _, states = runner.rounds(problem, cohorts, 'scaffold', option=option)
+  _, _, state_dir = runner.process(problem, 'scaffold', option=option, **PAPER)
+  _, _, states = runner.rounds(
+      problem, cohorts, 'scaffold', option=option, **PAPER
+  )
   state = states[-1]
   stored = [
       remembered(state_dir, state, name, 'control_variate')
@@ -299,20 +307,18 @@ def test_server_variate_is_the_mean_of_the_clients(option, cohorts, runner):
 
 def test_first_visits_leave_no_memory_to_others(runner):
   problem = p2()
-  _, _, state_dir = runner.process(problem, 'scaffold', option=2)
-  _, _, states = runner.rounds(problem, COHORTS[:1], 'scaffold', option=2)
+  _, _, state_dir = runner.process(problem, 'scaffold', option=2, **PAPER)
+  _, _, states = runner.rounds(
+      problem, COHORTS[:1], 'scaffold', option=2, **PAPER
+  )
   assert remembered(state_dir, states[0], '0', 'control_variate')
   assert remembered(state_dir, states[0], '1', 'control_variate') is None
 
 
 def test_scaffolds_first_round_is_fedavgs(runner):
-  problem = p2('float32')
-  fedavg = runner.weights(
-      problem, [[0, 1, 3]], 'fedavg', client_weighting='uniform'
-  )
-  for option in (1, 2):
-    ours = runner.weights(problem, [[0, 1, 3]], 'scaffold', option=option)
-    assert problems.distance(ours, fedavg) == 0
+  fedavg = runner.weights(p2eq(), [[0, 1, 3]], 'fedavg', **CODE)
+  ours = runner.weights(p2eq(), [[0, 1, 3]], 'scaffold', **CODE)
+  assert problems.distance(ours, fedavg) == 0
 
 
 @pytest.mark.parametrize(
@@ -326,16 +332,13 @@ def test_scaffolds_first_round_is_fedavgs(runner):
     ids=['fedinit', 'fedinit-tracked', 'fedsam', 'fedcm'],
 )
 def test_reduces_to_fedavg_bit_for_bit(name, hp, runner):
-  problem = p2('float32')
-  fedavg = runner.weights(
-      problem, COHORTS, 'fedavg', client_weighting='uniform'
-  )
-  ours = runner.weights(problem, COHORTS, name, **hp)
+  fedavg = runner.weights(p2eq(), COHORTS, 'fedavg', **CODE)
+  ours = runner.weights(p2eq(), COHORTS, name, **CODE, **hp)
   assert problems.distance(ours, fedavg) == 0
 
 
 def test_without_relaxation_nothing_is_kept():
-  problem = p2('float32')
+  problem = p2eq()
   process = algorithms.build('fedadam', problem.model_fn, relaxation=0.0)
   state_type = process.initialize.type_signature.result.member
   assert 'run' not in dir(state_type.client_work)
@@ -346,17 +349,15 @@ def test_without_relaxation_nothing_is_kept():
 
 def test_order_of_the_cohort_does_not_matter(runner):
   problem = p2()
-  for name, hp in (('scaffold', dict(option=2)), ('fedinit', {})):
-    one = runner.weights(problem, [[0, 1, 3], [3, 2, 0]], name, **hp)
-    other = runner.weights(problem, [[3, 0, 1], [0, 3, 2]], name, **hp)
+  for name in ('scaffold', 'feddyn', 'fedcm', 'fedinit'):
+    one = runner.weights(problem, [[0, 1, 3], [3, 2, 0]], name, **PAPER)
+    other = runner.weights(problem, [[3, 0, 1], [0, 3, 2]], name, **PAPER)
     assert problems.distance(one, other) < 1e-14
 
 
 def test_client_without_examples_leaves_everything_as_it_was(runner):
   problem = p2()
-  hp = dict(option=2, relaxation=0.1, track_consistency=True)
-  hp.update(weight_decay=0.02, client_learning_rate=0.05)
-  process, state, state_dir = runner.process(problem, 'scaffold', **hp)
+  process, state, state_dir = runner.process(problem, 'scaffold', **PAPER)
   inputs = [problem.client_input(i) for i in (0, 1)]
   inputs[1]['examples'] = inputs[1]['examples'].take(0)
   output = process.next(state, inputs)
@@ -375,8 +376,8 @@ def test_client_without_examples_leaves_everything_as_it_was(runner):
 
 
 def test_interrupted_round_is_repeated_and_runs_go_on_from_files(runner):
-  problem = p2('float32')
-  hp = dict(relaxation=0.3, option=2)
+  problem = p2eq()
+  hp = dict(CODE, relaxation=0.3)
   whole = runner.weights(problem, COHORTS, 'scaffold', **hp)
   process, state, state_dir = runner.process(problem, 'scaffold', **hp)
 
@@ -407,8 +408,53 @@ def test_interrupted_round_is_repeated_and_runs_go_on_from_files(runner):
   assert problems.distance(ours, whole[2:]) == 0
 
 
+def test_after_damage_nothing_is_lost(runner):
+  problem = p2()
+  process, state, state_dir = runner.process(problem, 'fedinit', **PAPER)
+  inputs = [problem.client_input(0)]
+  state, _ = process.next(state, inputs)
+  run = client_state.run_number(state)
+  before = process.next(state, inputs).state
+  (path,) = pathlib.Path(state_dir).glob(f'*/*.{run}.0000000000.data*')
+  whole = path.read_bytes()
+  path.write_bytes(whole[:5] + b'?' + whole[6:])
+  with pytest.raises(RuntimeError) as raised:
+    process.next(state, inputs)
+  error = client_state.translate(raised.value, state_dir)
+  assert 'is damaged or from another program' in str(error)
+  assert state_dir in str(error) and '\n' not in str(error)
+  path.write_bytes(whole)
+  after = process.next(state, inputs).state
+  one, other = (
+      list(s.global_model_weights['model'].trainable) for s in (before, after)
+  )
+  assert problems.distance([one], [other]) == 0
+
+
+def test_directory_that_went_away(runner):
+  problem = p2()
+  process, state, state_dir = runner.process(problem, 'fedinit', **PAPER)
+  state, _ = process.next(state, [problem.client_input(0)])
+  os.rename(state_dir, state_dir + '_away')
+  try:
+    with pytest.raises(RuntimeError) as raised:
+      process.next(state, [problem.client_input(1)])
+    error = client_state.translate(raised.value, state_dir)
+    assert 'is missing; resume with the state_dir' in str(error)
+  finally:
+    os.rename(state_dir + '_away', state_dir)
+
+
+def test_run_number(runner):
+  _, state, _ = runner.process(p2(), 'fedinit', **PAPER)
+  assert client_state.run_number(state) == state.client_work['run'] > 0
+  _, state, _ = runner.process(p2eq(), 'fedavg', **CODE)
+  assert client_state.run_number(state) is None
+  assert client_state.run_number(()) is None
+
+
 def test_registered_clients_cost_nothing(tmp_path):
-  problem = p2('float32')
+  problem = p2eq()
   algorithms.build(
       'scaffold',
       problem.model_fn,

@@ -244,9 +244,9 @@ def collect(
 
 
 def run_number(state: Any) -> Optional[int]:
-  """The run's number in a `LearningAlgorithmState`; None without client state."""
-  run = state.client_work.get('run')
-  return None if run is None else int(run)
+  """The run's number in a server state; None where clients keep nothing."""
+  held = getattr(state, 'client_work', None)
+  return int(held['run']) if isinstance(held, Mapping) and 'run' in held else None
 
 
 def translate(

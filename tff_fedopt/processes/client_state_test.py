@@ -3,16 +3,12 @@
 import collections
 import concurrent.futures
 import errno
-import json
 import os
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_fedopt import algorithms
-from tff_fedopt import runtime
-from tff_fedopt.algorithms import problems_for_tests as problems
 from tff_fedopt.processes import client_state
 
 W0 = (np.arange(6, dtype=np.float32).reshape(2, 3), np.float32([7, 8]))
@@ -239,20 +235,6 @@ def other_shapes(path):
   )
 
 
-@pytest.fixture(scope='module', name='program')
-def _program(tmp_path_factory):
-  """A process, its state after one round of client 0, and its state_dir."""
-  runtime.use()
-  official = problems.golden('official')
-  problem = problems.Problem(official['problems']['P2'])
-  state_dir = tmp_path_factory.mktemp('program') / 'state'
-  process = algorithms.build(
-      'fedinit', problem.model_fn, state_dir=str(state_dir)
-  )
-  state, _ = process.next(process.initialize(), [problem.client_input(0)])
-  return process, state, state_dir, problem
-
-
 @pytest.mark.parametrize(
     'spoil,part,message',
     [
@@ -277,38 +259,6 @@ def test_damage_is_named(spoil, part, message, device, state_dir):
   assert '\n' not in str(error)
 
 
-def test_after_damage_nothing_is_lost(program):
-  process, state, state_dir, problem = program
-  inputs = [problem.client_input(0)]
-  before = process.next(state, inputs)
-  (path,) = state_dir.glob('*/*.0000000000.data*')
-  whole = path.read_bytes()
-  flip(path)
-  with pytest.raises(RuntimeError) as raised:
-    process.next(state, inputs)
-  error = client_state.translate(raised.value, state_dir)
-  assert 'is damaged or from another program' in str(error)
-  path.write_bytes(whole)
-  after = process.next(state, inputs)
-  for a, b in zip(
-      tf.nest.flatten(before.state.global_model_weights['model']),
-      tf.nest.flatten(after.state.global_model_weights['model']),
-  ):
-    np.testing.assert_array_equal(a, b)
-
-
-def test_directory_that_went_away(program):
-  process, state, state_dir, problem = program
-  away = state_dir.rename(state_dir.parent / 'away')
-  try:
-    with pytest.raises(RuntimeError) as raised:
-      process.next(state, [problem.client_input(1)])
-    error = client_state.translate(raised.value, state_dir)
-    assert 'is missing; resume with the state_dir' in str(error)
-  finally:
-    away.rename(state_dir)
-
-
 def test_id_that_no_file_can_be_named_after(device, state_dir):
   with pytest.raises(tf.errors.OpError) as raised:
     device.write('f' * 150, 0, 1.0)
@@ -328,11 +278,3 @@ def test_full_disk_and_other_errors(state_dir):
   assert str(error).startswith(f'{path} cannot be used: ')
   assert '\n' not in str(error)
   assert client_state.translate(ValueError('anything else'), state_dir) is None
-
-
-def test_run_number(program):
-  _, state, state_dir, _ = program
-  run = client_state.run_number(state)
-  assert (state_dir / f'initial_model.{run}.index').exists()
-  manifest = json.loads((state_dir / 'manifest.json').read_text())
-  assert manifest['memory'] == {'last': 'initial_model'}
