@@ -126,7 +126,7 @@ def build_client_work(
 
   @tff.tensorflow.computation(state_type, received_type, data_type)
   def train_client(state, received, data):
-    client_training = _build_training(model_fn(), training)
+    client_training = _build_training(_model_to_fill(model_fn), training)
     return client_training(state, received, data)
 
   @tff.federated_computation
@@ -178,6 +178,34 @@ def build_client_work(
       get_hparams_fn=get_hparams_fn,
       set_hparams_fn=set_hparams_fn,
   )
+
+
+def _model_to_fill(model_fn):
+  """A new model whose weights start at zeros: they are assigned at once.
+
+  Every client's call runs the initial values of the variables, which for a
+  large model takes longer than a step.
+  """
+  replaced = []
+
+  def zeros(next_creator, **kwargs):
+    shape, dtype = kwargs.get('shape'), kwargs.get('dtype')
+    known = shape is not None and dtype is not None
+    if not (known and callable(kwargs['initial_value'])):
+      return next_creator(**kwargs)
+    if kwargs.get('trainable') is False:
+      return next_creator(**kwargs)  # May hold what nobody assigns.
+    kwargs['initial_value'] = lambda: tf.zeros(shape, dtype)
+    variable = next_creator(**kwargs)
+    replaced.append(variable)
+    return variable
+
+  with tf.variable_creator_scope(zeros):
+    model = model_fn()
+  assigned = {id(v) for v in model.trainable_variables}
+  if all(id(v) in assigned for v in replaced):
+    return model
+  return model_fn()  # Some of them are not weights and keep their values.
 
 
 def _build_training(model, training):
