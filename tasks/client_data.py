@@ -7,6 +7,7 @@ same bytes in any process, and no TensorFlow graph is made per call, so memory
 stays flat however many rounds are run.
 """
 
+import abc
 import bisect
 import collections
 import threading
@@ -138,7 +139,50 @@ def _spec_of(structure):
   )
 
 
-class PreparedClients(tff.simulation.datasets.ClientData):
+class SeededClients(tff.simulation.datasets.ClientData):
+  """Clients whose batches are made in NumPy from (client, seed).
+
+  Subclasses give `arrays_for_client`, `client_ids` and `element_type_structure`.
+  """
+
+  def __init__(self, batch_size: int):
+    """Keeps the number of rows per batch."""
+    self._batch_size = batch_size
+
+  @abc.abstractmethod
+  def arrays_for_client(self, client_id: str, seed: int) -> tuple[Any, Any]:
+    """Returns (x, y) of a client for one round, unbatched."""
+
+  def dataset_for_client(self, client_id: str, seed: int) -> tf.data.Dataset:
+    """Returns the batches of a client for one round.
+
+    Args:
+      client_id: One of `client_ids`.
+      seed: Non-negative; decides which examples, their order, augmentation.
+
+    Returns:
+      A `tf.data.Dataset` of OrderedDict(x=..., y=...).
+
+    Raises:
+      ValueError: If there is no such client.
+    """
+    x, y = self.arrays_for_client(client_id, seed)
+    elements = collections.OrderedDict(x=x, y=y)
+    return tf.data.Dataset.from_tensor_slices(elements).batch(self._batch_size)
+
+  def create_tf_dataset_for_client(self, client_id: str) -> tf.data.Dataset:
+    """Returns `dataset_for_client(client_id, seed=0)`."""
+    return self.dataset_for_client(client_id, 0)
+
+  @property
+  def serializable_dataset_fn(self):
+    raise NotImplementedError(
+        f'{type(self).__name__} are made in NumPy and cannot be traced; use'
+        ' dataset_for_client(client_id, seed)'
+    )
+
+
+class PreparedClients(SeededClients):
   """Batched client data sets, reproducible from (client, seed).
 
       decoded = decode(raw examples of the client)          # once, cached
@@ -203,10 +247,10 @@ class PreparedClients(tff.simulation.datasets.ClientData):
     ):
       if value < 1:
         raise ValueError(f'{name} must be at least 1, got {value}')
+    super().__init__(batch_size)
     self._raw = raw
     self._prepare = prepare
     self._decode = decode or (lambda arrays: arrays)
-    self._batch_size = batch_size
     self._cut = max_examples if take_before_shuffle else None
     self._order = dict(
         shuffle_buffer=shuffle_buffer,
@@ -253,27 +297,6 @@ class PreparedClients(tff.simulation.datasets.ClientData):
     order = example_order(num_examples, rng, **self._order)
     return self._prepare({k: v[order] for k, v in examples.items()}, rng)
 
-  def dataset_for_client(self, client_id: str, seed: int) -> tf.data.Dataset:
-    """Returns the batches of a client for one round.
-
-    Args:
-      client_id: One of `client_ids`.
-      seed: Non-negative; decides order and augmentation.
-
-    Returns:
-      A `tf.data.Dataset` of OrderedDict(x=..., y=...).
-
-    Raises:
-      ValueError: If there is no such client.
-    """
-    x, y = self.arrays_for_client(client_id, seed)
-    elements = collections.OrderedDict(x=x, y=y)
-    return tf.data.Dataset.from_tensor_slices(elements).batch(self._batch_size)
-
-  def create_tf_dataset_for_client(self, client_id: str) -> tf.data.Dataset:
-    """Returns `dataset_for_client(client_id, seed=0)`."""
-    return self.dataset_for_client(client_id, 0)
-
   def num_examples(self, client_id: str) -> int:
     """Returns how many examples a client has, before any limit."""
     if self._sizes is not None:
@@ -304,13 +327,6 @@ class PreparedClients(tff.simulation.datasets.ClientData):
       )
     x, y = self._element_spec
     return collections.OrderedDict(x=x, y=y)
-
-  @property
-  def serializable_dataset_fn(self):
-    raise NotImplementedError(
-        'prepared clients are made in NumPy and cannot be traced; use'
-        ' dataset_for_client(client_id, seed)'
-    )
 
 
 def evaluation_batches(

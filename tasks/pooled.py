@@ -4,19 +4,17 @@ The local loop of a federated process over this one client is centralized
 training through the very same code.
 """
 
-import collections
 from typing import Any, Sequence
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tasks import client_data
 
 CLIENT_ID = 'pooled'
 
 
-class PooledClients(tff.simulation.datasets.ClientData):
+class PooledClients(client_data.SeededClients):
   """One client that draws from the pooled examples of many.
 
   A round reads clients in random order until it has `examples_per_round`, and
@@ -47,8 +45,8 @@ class PooledClients(tff.simulation.datasets.ClientData):
     ):
       if value < 1:
         raise ValueError(f'{name} must be at least 1, got {value}')
+    super().__init__(batch_size)
     self._clients = clients
-    self._batch_size = batch_size
     self._examples_per_round = examples_per_round
 
   @property
@@ -73,27 +71,6 @@ class PooledClients(tff.simulation.datasets.ClientData):
         lambda *arrays: np.concatenate(arrays)[order], *parts
     )
 
-  def dataset_for_client(self, client_id: str, seed: int) -> tf.data.Dataset:
-    """Returns the batches of one round.
-
-    Args:
-      client_id: `CLIENT_ID`.
-      seed: Non-negative; decides which examples, their order, augmentation.
-
-    Returns:
-      A `tf.data.Dataset` of OrderedDict(x=..., y=...).
-
-    Raises:
-      ValueError: If there is no such client.
-    """
-    x, y = self.arrays_for_client(client_id, seed)
-    elements = collections.OrderedDict(x=x, y=y)
-    return tf.data.Dataset.from_tensor_slices(elements).batch(self._batch_size)
-
-  def create_tf_dataset_for_client(self, client_id: str) -> tf.data.Dataset:
-    """Returns `dataset_for_client(client_id, seed=0)`."""
-    return self.dataset_for_client(client_id, 0)
-
   def num_examples(self, client_id: str) -> int:
     """Returns how many examples the pool has, before any limit."""
     _check(client_id)
@@ -103,13 +80,6 @@ class PooledClients(tff.simulation.datasets.ClientData):
   def element_type_structure(self):
     """Tensor specs of a batch."""
     return self._clients.element_type_structure
-
-  @property
-  def serializable_dataset_fn(self):
-    raise NotImplementedError(
-        'pooled clients are made in NumPy and cannot be traced; use'
-        ' dataset_for_client(client_id, seed)'
-    )
 
 
 def _check(client_id):
