@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,17 +121,27 @@ def _keras_shakespeare():
 # ------------------------------------------------------------------- variants
 
 
-def _datasets(examples, size: _Round, label_dtype=None):
+def _named(x, y):
+  """A batch as our tasks have it; TFF's own tasks have pairs."""
+  return collections.OrderedDict(x=x, y=y)
+
+
+def _pair(x, y):
+  return x, y
+
+
+def _int64_pair(x, y):
+  return x.astype('int64'), y.astype('int64')
+
+
+def _datasets(examples, size: _Round, structure):
   import numpy as np
   import tensorflow as tf
 
   rng = np.random.default_rng(0)
   datasets = []
   for _ in range(size.clients):
-    x, y = examples(rng, size.examples)
-    elements = collections.OrderedDict(
-        x=x, y=y.astype(label_dtype) if label_dtype else y
-    )
+    elements = structure(*examples(rng, size.examples))
     dataset = tf.data.Dataset.from_tensor_slices(elements)
     datasets.append(dataset.batch(size.batch))
   return datasets
@@ -149,14 +160,14 @@ def _ours(task, size, **hyperparameters):
     )
     data = [
         client_input.client_input(str(i), d)
-        for i, d in enumerate(_datasets(examples, size))
+        for i, d in enumerate(_datasets(examples, size, _named))
     ]
     return _next_rounds(process, data)
 
   return prepare
 
 
-def _stock(task, keras_model_fn, size, label_dtype=None):
+def _stock(task, keras_model_fn, size, structure):
   """`build_weighted_fed_avg` with every default of TFF."""
 
   def prepare():
@@ -168,7 +179,7 @@ def _stock(task, keras_model_fn, size, label_dtype=None):
         client_optimizer_fn=tff.learning.optimizers.build_sgdm(0.01),
         server_optimizer_fn=tff.learning.optimizers.build_sgdm(1.0),
     )
-    return _next_rounds(process, _datasets(examples, size, label_dtype))
+    return _next_rounds(process, _datasets(examples, size, structure))
 
   return prepare
 
@@ -192,7 +203,7 @@ def _plain(task, size):
     model_fn, examples = task()
     model = model_fn()
     variables = model.trainable_variables
-    datasets = _datasets(examples, size)
+    datasets = _datasets(examples, size, _named)
 
     @tf.function
     def train(weights, dataset, seed):
@@ -342,7 +353,7 @@ COMPARISONS = dict(
         's',
         dict(
             ours=_ours(_emnist, _EMNIST),
-            tff_default=_stock(_emnist, _keras_emnist, _EMNIST),
+            tff_default=_stock(_emnist, _keras_emnist, _EMNIST, _pair),
             plain_tf=_plain(_emnist, _EMNIST),
         ),
     ),
@@ -352,7 +363,7 @@ COMPARISONS = dict(
         dict(
             ours=_ours(_shakespeare, _SHAKESPEARE),
             tff_default=_stock(
-                _shakespeare, _keras_shakespeare, _SHAKESPEARE, 'int64'
+                _shakespeare, _keras_shakespeare, _SHAKESPEARE, _int64_pair
             ),
             plain_tf=_plain(_shakespeare, _SHAKESPEARE),
         ),
@@ -362,7 +373,7 @@ COMPARISONS = dict(
         's',
         dict(
             ours=_ours(_emnist, _EMPTY),
-            tff_default=_stock(_emnist, _keras_emnist, _EMPTY),
+            tff_default=_stock(_emnist, _keras_emnist, _EMPTY, _pair),
         ),
     ),
     lstm_step_256=Comparison(
@@ -399,8 +410,20 @@ COMPARISONS = dict(
 
 def main(argv):
   """Answers every line of standard input with one measurement."""
+  try:
+    _answer(*argv)
+  except Exception:  # pylint: disable=broad-exception-caught
+    traceback.print_exc()
+  finally:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # TFF's default context would leave a worker that holds our output open.
+    if os.getpgrp() == os.getpid():
+      os.killpg(0, signal.SIGKILL)
+
+
+def _answer(comparison, name):
   start = time.perf_counter()
-  comparison, name = argv
   measured = COMPARISONS[comparison].variants[name]()
 
   def measure():
@@ -416,9 +439,6 @@ def main(argv):
     print(time.perf_counter() - start, flush=True)
   for _ in sys.stdin:
     print(measure(), flush=True)
-  # The benchmark is gone. TFF's default context would leave its worker behind.
-  if os.getpgrp() == os.getpid():
-    os.killpg(0, signal.SIGKILL)
 
 
 if __name__ == '__main__':
