@@ -30,8 +30,9 @@ children = []
 if how.endswith('-with-child'):
   # The children have copies of all open files. One ends, one outlives us.
   fork = multiprocessing.get_context('fork')
-  fork.Process(target=workers[0].stop).start()
-  fork.active_children()[0].join()
+  stopper = fork.Process(target=workers[0].stop)
+  stopper.start()
+  stopper.join()
   assert workers[0].is_alive()
   children.append(os.fork())
   if not children[0]:
