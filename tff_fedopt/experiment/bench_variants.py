@@ -236,7 +236,7 @@ def _plain(task, size):
   return prepare
 
 
-def _lstm_step(units, batch, length, layer):
+def _lstm_step(features, units, batch, length, layer):
   """A forward and backward pass of one recurrent layer."""
 
   def prepare():
@@ -245,12 +245,12 @@ def _lstm_step(units, batch, length, layer):
     from tasks.models import fast_lstm
 
     rng = np.random.default_rng(0)
-    x = tf.constant(rng.normal(size=[batch, length, units]), tf.float32)
+    x = tf.constant(rng.normal(size=[batch, length, features]), tf.float32)
     lengths = rng.integers(length // 2, length + 1, batch)
     mask = tf.constant(np.arange(length)[None] < lengths[:, None])
     lengths = tf.constant(lengths, tf.int32)
     keras = tf.keras.layers.LSTM(units, return_sequences=True)
-    keras.build([None, length, units])
+    keras.build((None, length, features))
     weights = keras.trainable_variables
 
     @tf.function
@@ -274,34 +274,35 @@ def _lstm_step(units, batch, length, layer):
 
 
 def _registered(count):
-  """A round among `count` registered clients, the model being tiny."""
+  """A round of ten one-example clients among `count` registered ones."""
 
   def prepare():
     import numpy as np
-    import tensorflow as tf
-    import tensorflow_federated as tff
+    from tasks import client_data
     from tff_fedopt import algorithms
+    from tff_fedopt import runtime
     from tff_fedopt.experiment import rounds
     from tff_fedopt.experiment import sampling
 
-    dataset = tf.data.Dataset.from_tensors(
-        collections.OrderedDict(
-            x=tf.zeros([1, 28, 28, 1]), y=tf.zeros([1], tf.int32)
-        )
-    )
+    runtime.use()
+    ids = [str(i) for i in range(count)]
+    model_fn, examples = _emnist()
 
-    class Clients(tff.simulation.datasets.TestClientData):
-      """Any number of clients that all hold the same."""
+    class Clients(client_data.SeededClients):
+      """Any number of clients with one random example each."""
 
-      def __init__(self):
-        super().__init__({'0': collections.OrderedDict(x=np.zeros(1))})
-        self._client_ids = [str(i) for i in range(count)]
+      @property
+      def client_ids(self):
+        return ids
 
-      def create_tf_dataset_for_client(self, client_id):
-        return dataset
+      @property
+      def element_type_structure(self):
+        return self.dataset_for_client('0', 0).element_spec
 
-    clients = Clients()
-    model_fn, _ = _emnist()
+      def arrays_for_client(self, client_id, seed):
+        return examples(np.random.default_rng(seed), 1)
+
+    clients = Clients(batch_size=1)
     process = algorithms.build('fedavg', model_fn)
     cohorts = (
         [str(i) for i in sampling.cohort(count, 10, 0, t)]
@@ -380,16 +381,16 @@ COMPARISONS = dict(
         '10 training steps of an LSTM layer of 256 units, batch 4, 80 positions',
         's',
         dict(
-            ours=_lstm_step(256, 4, 80, 'fast'),
-            keras=_lstm_step(256, 4, 80, 'keras'),
+            ours=_lstm_step(256, 256, 4, 80, 'fast'),
+            keras=_lstm_step(256, 256, 4, 80, 'keras'),
         ),
     ),
     lstm_step_670=Comparison(
         '10 training steps of an LSTM layer of 670 units, batch 16, 20 positions',
         's',
         dict(
-            ours=_lstm_step(670, 16, 20, 'fast'),
-            keras=_lstm_step(670, 16, 20, 'keras'),
+            ours=_lstm_step(96, 670, 16, 20, 'fast'),
+            keras=_lstm_step(96, 670, 16, 20, 'keras'),
         ),
     ),
     registered_clients=Comparison(
