@@ -46,7 +46,7 @@ def verdict(
     return DIFFERS
   if status != 'done':
     return status
-  if ours is None or not math.isfinite(ours):
+  if ours is None or math.isnan(ours):
     return NOT_RUN
   if not comparable or paper is None:
     return NOT_COMPARED
@@ -91,6 +91,8 @@ def against_reference(
     elif record['status'] == 'done':
       new_value, old_value = float(record['ours_mean']), float(old['ours_mean'])
       tolerance = float(old['tolerance'])
+      if new_value == old_value:
+        continue  # Infinite, too: neither reached its target.
       # Written so that a NaN is outside.
       if not abs(new_value - old_value) <= tolerance:
         lines.append(

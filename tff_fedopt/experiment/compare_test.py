@@ -16,6 +16,7 @@ from tff_fedopt.experiment import compare
         ('done', 50.0, None, 50.0, None, False, 'not compared'),
         ('done', 50.0, None, None, None, True, 'not compared'),
         ('done', float('nan'), None, 50.0, None, True, 'not run'),
+        ('done', float('inf'), None, 50.0, None, True, 'differs'),
         ('not run', None, None, 50.0, None, True, 'not run'),
         ('failed', None, None, 50.0, None, True, 'failed'),
         ('diverged', None, None, 50.0, None, False, 'diverged'),
@@ -64,6 +65,13 @@ def test_against_reference(changes, word):
   else:
     [line] = lines
     assert word in line and '\n' not in line
+
+
+def test_target_reached_neither_now_nor_then():
+  stored = _record(ours_mean='inf', tolerance='inf')
+  assert not compare.against_reference([stored], [_record(ours_mean='inf')])
+  stored = _record(ours_mean='inf', tolerance='0.5')
+  assert compare.against_reference([stored], [_record()])
 
 
 def test_reference_may_have_more_cells():

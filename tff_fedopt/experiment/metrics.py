@@ -36,7 +36,9 @@ def reduce(
     last:N              mean over the last N rounds
     best                best value of all rounds
     at:R                value at round R
+    median              median of all rounds
     rounds_to:V         first round whose value is V or better, inf if none
+    seconds_to:V        time of training up to that round, from `round_time`
     smooth:W:last:N:F   F (max, min or mean) over the last N rounds of the mean
                         of the latest W evaluations (fewer at the beginning)
 
@@ -47,9 +49,9 @@ def reduce(
     higher_is_better: Whether larger values are better.
 
   Returns:
-    The number, in the column's unit (rounds for `rounds_to`). NaN where it does
-    not exist: a round that was not reached or evaluated, or the last rounds of
-    a run that diverged.
+    The number, in the column's unit (of `rounds_to`: rounds, of `seconds_to`:
+    s). NaN where it does not exist: a round that was not reached or evaluated,
+    or the last rounds of a run that diverged.
 
   Raises:
     ValueError: If the reduction or the metric is unknown.
@@ -57,6 +59,8 @@ def reduce(
   kind, *arguments = reduction.split(':')
   rounds = frame['round']
   values = frame[column(frame, metric)].astype(float)
+  if kind == 'seconds_to':
+    seconds = frame[column(frame, 'round_time')]
   try:
     if kind == 'last' and len(arguments) == 1:
       return _over_last(frame, values, _positive(arguments[0]), 'mean')
@@ -65,10 +69,15 @@ def reduce(
     if kind == 'at' and len(arguments) == 1:
       at_round = values[rounds == _positive(arguments[0])]
       return float(at_round.iloc[0]) if len(at_round) else math.nan
-    if kind == 'rounds_to' and len(arguments) == 1:
+    if kind == 'median' and not arguments:
+      return float(values.median())
+    if kind in ('rounds_to', 'seconds_to') and len(arguments) == 1:
       target = float(arguments[0])
       there = values >= target if higher_is_better else values <= target
-      return float(rounds[there].min()) if there.any() else math.inf
+      reached = float(rounds[there].min()) if there.any() else math.inf
+      if kind == 'rounds_to' or math.isinf(reached):
+        return reached
+      return float(seconds[rounds <= reached].sum())
     if kind == 'smooth' and len(arguments) == 4 and arguments[1] == 'last':
       window, last = _positive(arguments[0]), _positive(arguments[2])
       if arguments[3] in ('max', 'min', 'mean'):
@@ -77,8 +86,8 @@ def reduce(
   except ValueError:  # A count or value that is not a number.
     pass
   raise ValueError(
-      f'unknown reduction {reduction!r}; one of last:N, best, at:R,'
-      ' rounds_to:VALUE, smooth:W:last:N:max|min|mean'
+      f'unknown reduction {reduction!r}; one of last:N, best, at:R, median,'
+      ' rounds_to:VALUE, seconds_to:VALUE, smooth:W:last:N:max|min|mean'
   )
 
 

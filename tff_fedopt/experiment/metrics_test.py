@@ -33,6 +33,7 @@ def _frame(values, **columns):
         ([1, 5, 3, 6], 'rounds_to:5', True, 2.0),
         ([1, 5, 3, 6], 'rounds_to:6.5', True, math.inf),
         ([4, _NAN, 3, 1], 'rounds_to:3', False, 3.0),
+        ([1, _NAN, 5, 3], 'median', True, 3.0),
         # Means of three: 1, 1.5, 2, 4, 4, 3; the last two are 4 and 3.
         ([1, 2, 3, 7, 2, 0], 'smooth:3:last:2:max', True, 4.0),
         ([1, 2, 3, 7, 2, 0], 'smooth:3:last:2:min', True, 3.0),

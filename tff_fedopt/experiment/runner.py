@@ -246,6 +246,9 @@ class _Attempt:
         'task_sha': spec_lib.sha256(task.fingerprint()),
         'task': task.fingerprint(),
         'data_kind': task.data_kind,
+        # Of one client in one round, read off the types of what is sent.
+        'bytes_down': self._program.process.bytes_down,
+        'bytes_up': self._program.process.bytes_up,
         'started': before.get('started', provenance.now()),
         'date': provenance.now() if finished else None,
         # Of all rounds, those before an interruption included.

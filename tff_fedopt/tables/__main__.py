@@ -102,9 +102,9 @@ def listing() -> str:
     table = tables.get(name)
     times = ', '.join(f'{p}: {table.estimates[p]}' for p in spec_lib.PROFILES)
     lines += [
-        f'{table.id:14}{table.paper:5}{table.title}',
-        f'{"":19}shows: {table.shows}',
-        f'{"":19}{times}',
+        f'{table.id:20}{table.paper:8}{table.title}',
+        f'{"":28}shows: {table.shows}',
+        f'{"":28}{times}',
     ]
   return '\n'.join(lines)
 

@@ -4,14 +4,14 @@ import dataclasses
 import hashlib
 import json
 import math
-import pathlib
 import statistics
 from typing import Any, Mapping, Optional, Sequence
 
 import tasks
 from tff_fedopt.experiment import compare
+from tff_fedopt.tables import cells as cells_lib
+from tff_fedopt.tables import measured as measured_lib
 from tff_fedopt.tables import published
-from tff_fedopt.tables import record
 from tff_fedopt.tables import spec as spec_lib
 
 
@@ -48,13 +48,41 @@ class Candidate:
 
 @dataclasses.dataclass(frozen=True)
 class PlannedCell:
+  """A cell with its runs: of its candidates and baseline, or measurements."""
+
   cell: spec_lib.Cell
-  candidates: tuple[Candidate, ...]
+  candidates: tuple[Candidate, ...] = ()
+  baseline: tuple[Candidate, ...] = ()
+  measured: tuple[measured_lib.MeasuredRun, ...] = ()
+
+  @property
+  def runs(self) -> tuple[Any, ...]:
+    """All training runs."""
+    both = (*self.candidates, *self.baseline)
+    return tuple(run for candidate in both for run in candidate.runs)
+
+  @property
+  def seeds(self) -> tuple[int, ...]:
+    runs = self.measured or self.candidates[0].runs
+    return tuple(run.seed for run in runs)
+
+  @property
+  def task_metric(self) -> Any:
+    """The metric of the task; None without one."""
+    if not self.cell.candidates:
+      return None
+    return tasks.info(self.cell.candidates[0].task).metric
 
   @property
   def spec_sha(self) -> str:
     """Changes with whatever decides the number, candidates included."""
-    prints = [run.fingerprint() for c in self.candidates for run in c.runs]
+    prints = [run.fingerprint() for run in (*self.runs, *self.measured)]
+    quantity = self.cell.quantity
+    if quantity is not None:
+      decides = dataclasses.asdict(quantity)
+      for name in ('decimals', 'tolerance', 'logarithmic'):
+        del decides[name]
+      prints.append(json.dumps(decides, sort_keys=True))
     return hashlib.sha256('\n'.join(prints).encode()).hexdigest()[:16]
 
 
@@ -64,10 +92,10 @@ class CellResult:
 
   Attributes:
     planned: What was to be run.
-    metric: The task's metric.
+    metric: What the number is: the cell's quantity, or the task's metric.
     status: `done`, `diverged`, `failed` or `not run`.
-    values: The reduced metric of each seed, in the metric's unit.
-    setting: The candidate whose number it is; None without a number.
+    values: The number of each seed, in the metric's unit.
+    setting: The candidate whose number it is; None without one.
     curves: Of each seed: (rounds, values), values in the metric's unit.
     provenance: Of the first run: versions, commit, cores, task, data kind.
     paper: The published number, None if there is none.
@@ -94,7 +122,8 @@ class CellResult:
 
   @property
   def std(self) -> Optional[float]:
-    return statistics.stdev(self.values) if len(self.values) > 1 else None
+    known = len(self.values) > 1 and all(map(math.isfinite, self.values))
+    return statistics.stdev(self.values) if known else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,8 +161,6 @@ def plan(
   Raises:
     ValueError: If a filter names no row or column, or a setting is refused.
   """
-  from tff_fedopt.experiment import spec as run_spec
-
   cells = spec.cells(options.profile, options.form)
   row_names = {c.row for c in cells} | {c.panel for c in cells if c.panel}
   _check_filter('row', options.rows, row_names)
@@ -145,29 +172,42 @@ def plan(
       continue
     if options.columns and cell.column not in options.columns:
       continue
-    candidates = []
-    for setting in cell.candidates:
-      runs = tuple(
-          run_spec.RunSpec(
-              task=setting.task,
-              algorithm=setting.algorithm,
-              hyperparameters=setting.hyperparameters,
-              rounds=options.rounds or setting.rounds,
-              cohort_size=setting.cohort_size,
-              batch_size=setting.batch_size,
-              local_epochs=setting.local_epochs,
-              seed=seed,
-              profile=options.profile,
-              data_dir=options.data_dir,
-              task_options=setting.task_options,
-              evaluate_every=setting.evaluate_every,
-              validation_examples=setting.validation_examples,
-          )
-          for seed in seeds
+    if cell.measure:
+      calls = tuple(
+          measured_lib.MeasuredRun(cell.measure, seed) for seed in seeds
       )
-      candidates.append(Candidate(setting, runs))
-    planned.append(PlannedCell(cell, tuple(candidates)))
+      planned.append(PlannedCell(cell, measured=calls))
+      continue
+    candidates, baseline = (
+        tuple(_candidate(setting, options, seeds) for setting in settings)
+        for settings in (cell.candidates, cell.baseline)
+    )
+    planned.append(PlannedCell(cell, candidates, baseline))
   return tuple(planned)
+
+
+def _candidate(setting, options, seeds):
+  from tff_fedopt.experiment import spec as run_spec
+
+  runs = tuple(
+      run_spec.RunSpec(
+          task=setting.task,
+          algorithm=setting.algorithm,
+          hyperparameters=setting.hyperparameters,
+          rounds=options.rounds or setting.rounds,
+          cohort_size=setting.cohort_size,
+          batch_size=setting.batch_size,
+          local_epochs=setting.local_epochs,
+          seed=seed,
+          profile=options.profile,
+          data_dir=options.data_dir,
+          task_options=setting.task_options,
+          evaluate_every=setting.evaluate_every,
+          validation_examples=setting.validation_examples,
+      )
+      for seed in seeds
+  )
+  return Candidate(setting, runs)
 
 
 def _check_filter(what, wanted, known):
@@ -179,13 +219,25 @@ def _check_filter(what, wanted, known):
 
 
 def run_specs(plans: Sequence[Sequence[PlannedCell]]) -> list[Any]:
-  """Returns the runs of several tables, each once."""
+  """Returns the training runs of several tables, each once."""
+  return _once(
+      run for planned in plans for cell in planned for run in cell.runs
+  )
+
+
+def measured_runs(
+    plans: Sequence[Sequence[PlannedCell]],
+) -> list[measured_lib.MeasuredRun]:
+  """Returns the measurements of several tables, each once."""
+  return _once(
+      run for planned in plans for cell in planned for run in cell.measured
+  )
+
+
+def _once(runs):
   unique = {}
-  for planned in plans:
-    for cell in planned:
-      for candidate in cell.candidates:
-        for run in candidate.runs:
-          unique.setdefault(run.fingerprint(), run)
+  for run in runs:
+    unique.setdefault(run.fingerprint(), run)
   return list(unique.values())
 
 
@@ -197,164 +249,49 @@ def reduce(
 ) -> TableResult:
   """Turns runs into the numbers of a table.
 
-  Rule: a cell with several candidates takes the one whose training metric,
-  reduced the same way and averaged over seeds, is best; its number is the
-  validation metric.
-
   Args:
     spec: The table.
     options: As given to `plan`.
     planned: What `plan` returned.
-    results: Fingerprint of the run to its RunResult.
+    results: Fingerprint of the run to its RunResult or MeasuredResult.
 
   Returns:
-    The table with its numbers.
+    The table with its numbers; see `cells.reduce` for the rule.
   """
-  numbers = published.of_table(spec.id)
   reduction = spec.reduction[options.profile]
   cells = []
   for plan_cell in planned:
-    cell = plan_cell.cell
-    metric = tasks.info(cell.candidates[0].task).metric
-    result = _reduce_cell(plan_cell, metric, reduction, results)
-    paper = numbers.get((cell.row, cell.column))
-    comparable = (
-        options.profile == 'paper'
-        and result.provenance.get('data_kind') == 'canonical'
-        and not options.rounds
+    numbers = cells_lib.reduce(
+        plan_cell, plan_cell.task_metric, reduction, results
     )
-    cells.append(
-        dataclasses.replace(
-            result,
-            paper=paper,
-            verdict=compare.verdict(
-                result.status,
-                result.mean,
-                result.std,
-                paper.value if paper else None,
-                paper.std if paper else None,
-                comparable,
-            ),
-        )
+    result = CellResult(
+        plan_cell,
+        plan_cell.cell.quantity or plan_cell.task_metric,
+        **numbers._asdict(),
+        paper=_published(spec.id, plan_cell.cell),
     )
+    cells.append(dataclasses.replace(result, verdict=_verdict(result, options)))
   return TableResult(spec, options, tuple(cells))
 
 
-def _reduce_cell(plan_cell, metric, reduction, results):
-  best, status = None, 'not run'
-  sign = 1 if metric.higher_is_better else -1
-  for candidate in plan_cell.candidates:
-    runs = [results.get(run.fingerprint()) for run in candidate.runs]
-    if any(run is None for run in runs):
-      continue
-    bad = [run.status for run in runs if run.status != 'done']
-    if bad:
-      # A failure must be seen even when another candidate diverged.
-      if status != 'failed':
-        status = 'failed' if 'failed' in bad else 'diverged'
-      continue
-    score = sign * statistics.fmean(
-        _value(run, 'train', metric, reduction) for run in runs
-    )
-    if math.isfinite(score) and (best is None or score > best[0]):
-      best = (score, candidate, runs)
-  if best is None:
-    return CellResult(plan_cell, metric, status)
-  _, candidate, runs = best
-  return CellResult(
-      plan_cell,
-      metric,
-      'done',
-      values=tuple(_value(r, 'validation', metric, reduction) for r in runs),
-      setting=candidate.setting,
-      curves=tuple(_curve(r, metric) for r in runs),
-      provenance=_provenance(runs),
+def _published(table, cell):
+  metric = cell.quantity and cell.quantity.name
+  return published.find(table, cell.row, cell.column, metric)
+
+
+def _verdict(result, options):
+  kind = result.provenance.get('data_kind')
+  comparable = kind == 'computed' or (
+      options.profile == 'paper'
+      and kind == 'canonical'
+      and not options.rounds
   )
-
-
-def _value(run, split, metric, reduction):
-  from tff_fedopt.experiment import metrics
-
-  return metric.scale * metrics.reduce(
-      run.frame, f'{split}/{metric.name}', reduction
+  paper = result.paper
+  return compare.verdict(
+      result.status,
+      result.mean,
+      result.std,
+      paper.value if paper else None,
+      paper.std if paper else None,
+      comparable,
   )
-
-
-def _curve(run, metric):
-  frame = run.frame[['round', f'validation/{metric.name}']].dropna()
-  rounds, values = frame.to_numpy().T
-  return rounds.astype(int), metric.scale * values
-
-
-def _provenance(runs):
-  first = json.loads(
-      (pathlib.Path(runs[0].run_dir) / 'provenance.json').read_text()
-  )
-  return first
-
-
-def records(result: TableResult) -> list[dict[str, str]]:
-  """Returns the table as rows for `record.write`.
-
-  `tolerance` is left empty: it belongs to stored references only.
-  """
-  return [_record(result, cell) for cell in result.cells]
-
-
-def _record(result, cell_result):
-  cell, options, paper = cell_result.cell, result.options, cell_result.paper
-  runs = cell_result.planned.candidates[0].runs
-  setting = cell_result.setting
-  provenance = cell_result.provenance
-  values = {
-      'table': result.spec.id,
-      'panel': cell.panel,
-      'row': cell.row,
-      'column': cell.column,
-      'metric': cell_result.metric.name,
-      'split': 'validation',
-      'unit': cell_result.metric.unit,
-      'reduction': result.spec.reduction[options.profile],
-      'paper_value': paper and paper.value,
-      'paper_std': paper and paper.std,
-      'paper_source': paper and paper.source,
-      'ours_mean': cell_result.mean,
-      'ours_std': cell_result.std,
-      'status': cell_result.status,
-      'seeds': ' '.join(str(run.seed) for run in runs),
-      'rounds': runs[0].rounds,
-      'profile': options.profile,
-      'form': result.form,
-      'setting': setting and _setting_text(setting),
-      'setting_source': setting and setting.source,
-      'spec_sha': cell_result.planned.spec_sha,
-      'verdict': cell_result.verdict,
-      **{name: provenance.get(name) for name in _PROVENANCE_FIELDS},
-      'data': provenance.get('data_kind'),
-  }
-  return {name: _text(values.get(name)) for name in record.FIELDS}
-
-
-_PROVENANCE_FIELDS = (
-    'task_sha',
-    'commit',
-    'tff',
-    'tf',
-    'python',
-    'cores',
-    'date',
-    'wall_seconds',
-)
-
-
-def _setting_text(setting):
-  return ' '.join(
-      f'{name}={_text(value)}'
-      for name, value in sorted(setting.hyperparameters.items())
-  )
-
-
-def _text(value):
-  if value is None:
-    return ''
-  return f'{value:.6g}' if isinstance(value, float) else str(value)

@@ -23,11 +23,11 @@ _STYLES = (
 def draw(
     result: engine.TableResult, folder: pathlib.Path
 ) -> list[pathlib.Path]:
-  """Draws the figures that belong to the kind of the table.
+  """Draws the figures that belong to the kind of the table, and its own.
 
-  A heat map per panel; metric against column for a sensitivity table; for a
-  plain table training curves, and the rounds each column needs to reach what
-  the last column ends with.
+  A heat map per panel; metric against column for a sensitivity table; for all
+  others curves over the rounds, and for a plain table the rounds each column
+  needs to reach what the last column ends with.
 
   Args:
     result: The table.
@@ -42,7 +42,9 @@ def draw(
       'heatmap': {'heatmap': _heatmap},
       'sensitivity': {'sensitivity': _sensitivity},
       'table': {'curves': _curves, 'target': _target},
-  }[result.spec.kind]
+      'curves': {'curves': _curves},
+      'measured': {'curves': _curves},
+  }[result.spec.kind] | result.spec.figures
   paths = []
   for name, function in figures.items():
     figure = function(result)
@@ -110,29 +112,23 @@ def _columns(result):
 
 
 def _curves(result):
-  rows = _by_row(result)
+  rows = {
+      key: [cell for cell in cells if cell.curves]
+      for key, cells in _by_row(result).items()
+  }
+  rows = {key: cells for key, cells in rows.items() if cells}
+  if not rows:
+    return None
   figure, axes = _subplots(len(rows), 3.4, 2.6)
   styles = _style(_columns(result))
-  for axis, ((_, row), cells) in zip(axes, rows.items()):
+  for axis, ((panel, row), cells) in zip(axes, rows.items()):
     for cell in cells:
-      if not cell.curves:
-        continue
-      line, marker, grey = styles[cell.cell.column]
-      rounds = cell.curves[0][0]
-      values = np.mean([curve[1] for curve in cell.curves], axis=0)
-      axis.plot(
-          rounds,
-          values,
-          linestyle=line,
-          marker=marker,
-          markevery=max(1, len(rounds) // 6),
-          markersize=4,
-          color=grey,
-          label=cell.cell.column,
-      )
-    axis.set_title(row, fontsize=9)
+      _draw_curve(axis, cell, *styles[cell.cell.column])
+    axis.set_title(', '.join(filter(None, (panel, row))), fontsize=9)
     axis.set_xlabel('round', fontsize=8)
     axis.set_ylabel(render.metric_name(cells[0].metric), fontsize=8)
+    if getattr(cells[0].metric, 'logarithmic', False):
+      axis.set_yscale('log')
     axis.tick_params(labelsize=7)
   # A column may be missing on some axes, where it diverged.
   handles = {}
@@ -146,6 +142,32 @@ def _curves(result):
       fontsize=8,
   )
   return figure
+
+
+def _draw_curve(axis, cell, line, marker, grey):
+  """Draws the mean over seeds, and a band of a deviation around it."""
+  rounds = cell.curves[0][0]
+  values = np.asarray([curve[1] for curve in cell.curves])
+  axis.plot(
+      rounds,
+      values.mean(axis=0),
+      linestyle=line,
+      marker=marker,
+      markevery=max(1, len(rounds) // 6),
+      markersize=4,
+      color=grey,
+      label=cell.cell.column,
+  )
+  if len(values) > 1:
+    spread = values.std(axis=0, ddof=1)
+    axis.fill_between(
+        rounds,
+        values.mean(axis=0) - spread,
+        values.mean(axis=0) + spread,
+        color=grey,
+        alpha=0.15,
+        linewidth=0,
+    )
 
 
 def rounds_to_target(cells) -> dict[str, float]:
@@ -175,8 +197,13 @@ def rounds_to_target(cells) -> dict[str, float]:
 
 def _target(result):
   rows = {
-      row: (cells, rounds_to_target(cells))
+      row: [cell for cell in cells if cell.cell.quantity is None]
       for (_, row), cells in _by_row(result).items()
+  }
+  rows = {
+      row: (cells, rounds_to_target(cells))
+      for row, cells in rows.items()
+      if cells
   }
   rows = {row: value for row, value in rows.items() if value[1]}
   if not rows:
@@ -224,7 +251,14 @@ def _sensitivity(result):
 
 
 def _heatmap(result):
-  panels = result.panels
+  # A number of all the candidates together is no point of a map.
+  panels = tuple(
+      dict.fromkeys(
+          c.cell.panel for c in result.cells if len(c.cell.candidates) == 1
+      )
+  )
+  if not panels:
+    return None
   figure, axes = _subplots(len(panels), 3.2, 2.9, columns=5)
   for axis, panel in zip(axes, panels):
     cells = [c for c in result.cells if c.cell.panel == panel]

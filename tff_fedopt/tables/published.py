@@ -69,13 +69,27 @@ def load(path: pathlib.Path = PATH) -> tuple[Published, ...]:
   return numbers
 
 
-def of_table(table: str) -> dict[tuple[str, str], Published]:
-  """Returns the numbers of a table by (row, column).
+def find(
+    table: str, row: str, column: str, metric: Optional[str] = None
+) -> Optional[Published]:
+  """Returns a published number, None if there is none.
 
-  Where a cell has several metrics the first one in the file is returned.
+  Args:
+    table: A table id.
+    row: Label of the row.
+    column: Label of the column.
+    metric: What the number is; None for the first in the file.
   """
+  for number in _by_cell().get((table, row, column), ()):
+    if metric in (None, number.metric):
+      return number
+  return None
+
+
+@functools.cache
+def _by_cell():
   found = {}
   for number in load():
-    if number.table == table:
-      found.setdefault((number.row, number.column), number)
+    key = (number.table, number.row, number.column)
+    found.setdefault(key, []).append(number)
   return found

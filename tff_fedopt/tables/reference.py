@@ -1,5 +1,6 @@
 """Stored reference numbers: where they are, how far a new run may differ."""
 
+import math
 import pathlib
 from typing import Any, Mapping, Optional, Sequence
 
@@ -11,9 +12,11 @@ FOLDER = pathlib.Path(__file__).resolve().parents[2] / 'results' / 'reference'
 
 # Two processors add the same floats in different orders; training amplifies
 # that over the rounds, so a stored number is met only within a tolerance, in
-# its own unit: the larger of an absolute and a relative part.
+# its own unit: the larger of an absolute and a relative part. What is computed
+# without training is met much closer.
 _ABSOLUTE = {'%': 2.0, '': 0.5}
 _RELATIVE = 0.05
+_RELATIVE_COMPUTED = 1e-3
 
 
 def path(profile: str, table: str) -> pathlib.Path:
@@ -21,9 +24,24 @@ def path(profile: str, table: str) -> pathlib.Path:
   return FOLDER / profile / f'{table}.csv'
 
 
-def tolerance(value: float, unit: str) -> float:
-  """Returns how far a new run of the same settings may lie from `value`."""
-  return max(_ABSOLUTE[unit], _RELATIVE * abs(value))
+def tolerance(
+    value: float, unit: str, given: Optional[float] = None, data: str = ''
+) -> float:
+  """Returns how far a new run of the same settings may lie from a number.
+
+  Args:
+    value: The stored number.
+    unit: Its unit.
+    given: The relative tolerance of its quantity, if it has one.
+    data: The kind of its data; `computed` for what no run gave.
+  """
+  if not math.isfinite(value):
+    return 0.0  # A target that was not reached then must not be now.
+  if given is not None:
+    return given * abs(value) if math.isfinite(given) else given
+  if data == 'computed':
+    return _RELATIVE_COMPUTED * abs(value)
+  return max(_ABSOLUTE.get(unit, 0.0), _RELATIVE * abs(value))
 
 
 def store(
@@ -46,21 +64,27 @@ def store(
     The file written.
   """
   stored = folder / profile / f'{table.id}.csv'
+  cells = {cell.key: cell for cell in table.cells(profile, form)}
   new = [
-      {
-          **r,
-          'tolerance': (
-              f'{tolerance(float(r["ours_mean"]), r["unit"]):.3g}'
-              if r['ours_mean']
-              else ''
-          ),
-      }
+      {**r, 'tolerance': _tolerance_text(r, cells.get(record.key(r)))}
       for r in records
   ]
   old = record.read(stored) if stored.exists() else []
-  order = [cell.key for cell in table.cells(profile, form)]
+  order = list(cells)
   record.write(stored, record.merge(old, new, order))
   return stored
+
+
+def _tolerance_text(values, cell):
+  if not values['ours_mean']:
+    return ''
+  number = tolerance(
+      float(values['ours_mean']),
+      values['unit'],
+      cell and cell.quantity and cell.quantity.tolerance,
+      values['data'],
+  )
+  return f'{number:.3g}'
 
 
 def differences(

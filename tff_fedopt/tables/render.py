@@ -1,10 +1,13 @@
 """Tables as Markdown, LaTeX and CSV text."""
 
+import math
 from typing import Optional
 
 from tff_fedopt.tables import engine
 
 _MINUS = '−'
+# Of a target that was not reached.
+_NEVER = '∞'
 
 
 def number(value: Optional[float], metric, sign: str = '') -> str:
@@ -12,13 +15,17 @@ def number(value: Optional[float], metric, sign: str = '') -> str:
 
   Args:
     value: In the unit of the metric.
-    metric: A `tasks.task.Metric`.
+    metric: A `tasks.task.Metric` or a `spec.Quantity`.
     sign: '+' to show the sign of positive values, too.
   """
-  if value is None:
+  if value is None or math.isnan(value):
     return '–'
-  # Errors, shown in thousandths, are small numbers.
-  decimals = 2 if metric.scale >= 1000 else 1
+  if math.isinf(value):
+    return _NEVER
+  decimals = getattr(metric, 'decimals', None)
+  if decimals is None:
+    # Errors, shown in thousandths, are small numbers.
+    decimals = 2 if metric.scale >= 1000 else 1
   return f'{value:{sign}.{decimals}f}'.replace('-', _MINUS)
 
 
@@ -54,7 +61,8 @@ def bold_keys(result: engine.TableResult) -> set[tuple[str, str, str]]:
   rows = {}
   for cell in result.cells:
     if cell.mean is not None:
-      rows.setdefault((cell.cell.panel, cell.cell.row), []).append(cell)
+      key = (cell.cell.panel, cell.cell.row, cell.metric.label)
+      rows.setdefault(key, []).append(cell)
   bold = set()
   for cells in rows.values():
     higher = cells[0].metric.higher_is_better
@@ -63,7 +71,8 @@ def bold_keys(result: engine.TableResult) -> set[tuple[str, str, str]]:
         cell.cell.key
         for cell in cells
         # Decimal fractions are not exact in binary.
-        if abs(cell.mean - best) <= (within + 1e-9) * abs(best)
+        if math.isfinite(best)
+        and abs(cell.mean - best) <= (within + 1e-9) * abs(best)
     }
   return bold
 
@@ -71,30 +80,35 @@ def bold_keys(result: engine.TableResult) -> set[tuple[str, str, str]]:
 def legend(result: engine.TableResult) -> list[str]:
   """Returns what a reader must know: data, profile, rounds, seeds, form."""
   options = result.options
-  kinds = ', '.join(result.data_kinds) or 'none (nothing ran)'
-  runs = [
-      run
-      for cell in result.cells
-      for candidate in cell.planned.candidates
-      for run in candidate.runs
+  kinds = set(result.data_kinds)
+  runs = [run for cell in result.cells for run in cell.planned.runs]
+  seeds = sorted({s for cell in result.cells for s in cell.planned.seeds})
+  facts = [
+      f'Data: {", ".join(result.data_kinds) or "none (nothing ran)"}.',
+      f'Profile: {options.profile}.',
   ]
-  rounds = sorted({run.rounds for run in runs})
-  seeds = sorted({run.seed for run in runs})
-  rounds_text = ', '.join(str(r) for r in rounds)
-  if options.rounds:
-    rounds_text += ' (set by --rounds, not those of the profile)'
-  lines = [
-      f'Data: {kinds}. Profile: {options.profile}. Rounds: {rounds_text}.'
-      f' Seeds: {", ".join(str(s) for s in seeds)}. Form: {result.form}.'
-      f' Reduction: {result.spec.reduction[options.profile]}'
-      ' (rounds, of the validation metric).',
-  ]
+  if runs:
+    rounds_text = ', '.join(map(str, sorted({run.rounds for run in runs})))
+    if options.rounds:
+      rounds_text += ' (set by --rounds, not those of the profile)'
+    facts.append(f'Rounds: {rounds_text}.')
+  facts += [f'Seeds: {", ".join(map(str, seeds))}.', f'Form: {result.form}.']
+  if runs:
+    facts.append(
+        f'Reduction: {result.spec.reduction[options.profile]} (rounds, of the'
+        ' validation metric).'
+    )
+  lines = [' '.join(facts)]
+  lines += [f'{name}: {rule}.' for name, rule in _rules(result).items()]
   if result.spec.bold_within is not None:
     lines.append(
         f'Bold: within {100 * result.spec.bold_within:g} % of the best of the'
         ' row.'
     )
-  if options.profile != 'paper' or set(result.data_kinds) - {'canonical'}:
+  reproduces = {'computed'}
+  if options.profile == 'paper':
+    reproduces.add('canonical')
+  if not kinds or kinds - reproduces:
     lines.append(
         'These numbers are not a reproduction of the published ones: only the'
         ' paper profile on the canonical data is, and only there a verdict is'
@@ -103,15 +117,38 @@ def legend(result: engine.TableResult) -> list[str]:
   return lines + list(result.spec.notes)
 
 
+def _rules(result):
+  """Quantity to the rule that made it, where that is not the table's."""
+  rules = {}
+  for quantity in (cell.cell.quantity for cell in result.cells):
+    if quantity is None:
+      continue
+    parts = [part for part in (quantity.column, quantity.reduction) if part]
+    if quantity.relation:
+      parts.append(_RELATIONS[quantity.relation])
+    if quantity.at_least is not None:
+      parts.append(f'candidates with {quantity.at_least:g} or more')
+    if parts:
+      rules[metric_name(quantity)] = ', '.join(parts)
+  return rules
+
+
+_RELATIONS = {
+    'ratio': 'over that of the baseline',
+    'speedup': 'that of the baseline over this',
+    'gain': 'relative to that of the baseline',
+}
+
+
 def _row_label(result, panel, row):
-  metric = next(
-      c.metric
+  names = {
+      metric_name(c.metric)
       for c in result.cells
       if (c.cell.panel, c.cell.row) == (panel, row)
-  )
-  if result.spec.kind == 'heatmap':
+  }
+  if result.spec.kind == 'heatmap' or len(names) > 1:
     return row
-  return f'{row}, {metric_name(metric)}'
+  return f'{row}, {names.pop()}'
 
 
 def _grid(result, panel, text):
@@ -122,9 +159,9 @@ def _grid(result, panel, text):
   found = {(c.cell.row, c.cell.column): c for c in cells}
   spec = result.spec
   corner = (
-      spec.row_header
-      if spec.kind == 'table'
-      else f'{spec.row_header} \\ {spec.column_header}'
+      f'{spec.row_header} \\ {spec.column_header}'
+      if spec.kind in ('heatmap', 'sensitivity')
+      else spec.row_header
   )
   yield [corner, *columns]
   for row in rows:
@@ -206,7 +243,7 @@ def _beside_published(result):
         number(cell.paper.value, cell.metric) if cell.paper else '–',
         ours(cell),
         difference(result, cell),
-        len(cell.planned.candidates[0].runs),
+        len(cell.planned.seeds),
         cell.verdict,
     ]
 
@@ -252,6 +289,9 @@ _LATEX = {
     _MINUS: '$-$',
     '–': '--',
     '×': '$\\times$',
+    _NEVER: '$\\infty$',
+    'η': '$\\eta$',
+    '≥': '$\\geq$',
 }
 
 

@@ -7,10 +7,12 @@ from typing import Any, Callable, Optional, Sequence
 
 import tasks
 from tff_fedopt.tables import engine
+from tff_fedopt.tables import measured as measured_lib
 from tff_fedopt.tables import plots
 from tff_fedopt.tables import record
 from tff_fedopt.tables import reference
 from tff_fedopt.tables import render
+from tff_fedopt.tables import rows
 
 
 def open_data(specs: Sequence[Any]) -> None:
@@ -58,20 +60,35 @@ def _data_key(run):
 def _run_all(specs, out_dir, jobs, resume):
   from tff_fedopt.experiment import sweep
 
+  return sweep.run_all(
+      specs,
+      out_dir,
+      jobs=jobs,
+      resume=resume,
+      on_result=_reporter(
+          len(specs), lambda run: f'{run.task} {run.algorithm}'
+      ),
+  )
+
+
+def _measure_all(runs, out_dir, resume):
+  report = _reporter(len(runs), lambda run: run.name.rpartition('.')[2])
+  return measured_lib.run_all(runs, out_dir, resume=resume, on_result=report)
+
+
+def _reporter(total, name):
   done = 0
 
   def report(result):
     nonlocal done
     done += 1
     print(
-        f'[{done}/{len(specs)}] {result.spec.task} {result.spec.algorithm}:'
-        f' {result.status}{result.error and ": " + result.error}',
+        f'[{done}/{total}] {name(result.spec)}: {result.status}'
+        f'{result.error and ": " + result.error}',
         file=sys.stderr,
     )
 
-  return sweep.run_all(
-      specs, out_dir, jobs=jobs, resume=resume, on_result=report
-  )
+  return report
 
 
 def make(
@@ -103,14 +120,20 @@ def make(
   Raises:
     ValueError: If data is missing or unusable.
   """
-  specs = engine.run_specs([planned for _, _, planned in work])
+  plans = [planned for _, _, planned in work]
+  specs = engine.run_specs(plans)
   open_data(specs)
-  results = (run_all or _run_all)(specs, out_dir / 'runs', jobs, resume)
+  results = []
+  if specs:
+    results += (run_all or _run_all)(specs, out_dir / 'runs', jobs, resume)
+  results += _measure_all(
+      engine.measured_runs(plans), out_dir / 'measured', resume
+  )
   by_print = {result.spec.fingerprint(): result for result in results}
   code = 0
   for table, options, planned in work:
     result = engine.reduce(table, options, planned, by_print)
-    records = engine.records(result)
+    records = rows.records(result)
     if store_reference:
       stored = reference.store(table, options.profile, options.form, records)
       print(f'stored: {stored}', file=sys.stderr)

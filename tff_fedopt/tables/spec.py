@@ -9,7 +9,8 @@ import dataclasses
 from typing import Any, Callable, Mapping, Optional, Sequence
 
 PROFILES = ('quick', 'small', 'paper')
-KINDS = ('table', 'heatmap', 'sensitivity')
+KINDS = ('table', 'heatmap', 'sensitivity', 'curves', 'measured')
+RELATIONS = ('', 'ratio', 'speedup', 'gain')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,21 +48,140 @@ class Setting:
 
 
 @dataclasses.dataclass(frozen=True)
+class Quantity:
+  """What a cell shows, where that is not the task's metric.
+
+  Attributes:
+    name: What the number is: as in `results/paper.csv` if it was published.
+    unit: Its unit, '' for none.
+    column: Which column of metrics.csv or timing.csv, or which number of
+      provenance.json, without its unit; '' for the task's validation metric.
+    reduction: The rule that makes one number of the column (see
+      `metrics.reduce`); '' for the table's. A target is in the column's unit,
+      where a part of a whole (accuracy) is a fraction.
+    scale: Factor from the column's unit to `unit`; None for the task's own
+      where the column is the task's metric, else 1. Rounds or seconds to a
+      target are not scaled.
+    higher_is_better: Whether more is better.
+    target_is_below: For reductions to a target: whether the column falls to
+      it; None for the direction of the task's metric.
+    relation: To the number of the cell's baseline: `ratio` (ours / baseline),
+      `speedup` (baseline / ours), `gain` (100 (ours / baseline − 1)); '' for
+      the number itself.
+    at_least: The number of candidates whose number is this or more, in place
+      of the best candidate's number.
+    decimals: Digits after the point.
+    tolerance: Relative tolerance of the reference check, None for the default;
+      inf for what depends on the machine.
+    logarithmic: Whether curves have a logarithmic axis.
+  """
+
+  name: str
+  unit: str = ''
+  column: str = ''
+  reduction: str = ''
+  scale: Optional[float] = None
+  higher_is_better: bool = True
+  target_is_below: Optional[bool] = None
+  relation: str = ''
+  at_least: Optional[float] = None
+  decimals: int = 1
+  tolerance: Optional[float] = None
+  logarithmic: bool = False
+
+  def __post_init__(self):
+    if self.relation not in RELATIONS:
+      raise ValueError(
+          f'{self.name}: relation {self.relation!r}; one of {RELATIONS}'
+      )
+    if self.is_to_target and self.higher_is_better != (
+        self.relation == 'speedup'
+    ):
+      raise ValueError(
+          f'{self.name}: less time to a target is better, and so is a higher'
+          ' speedup; set higher_is_better to that'
+      )
+
+  @property
+  def label(self) -> str:
+    return self.name
+
+  @property
+  def is_to_target(self) -> bool:
+    """Whether the number says when a target was reached."""
+    return self.reduction.startswith(('rounds_to', 'seconds_to'))
+
+  @property
+  def has_curve(self) -> bool:
+    """Whether the number is one of a curve over the rounds."""
+    return not (
+        self.is_to_target or self.relation or self.at_least is not None
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+  """What a measuring function returns.
+
+  Attributes:
+    value: The number, in the unit of the cell's quantity.
+    curve: (rounds, values) behind it, if there is one; JSON values.
+  """
+
+  value: float
+  curve: Optional[tuple[Sequence[int], Sequence[float]]] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+  """A number that is computed without a training run of the library.
+
+  Attributes:
+    function: Takes `arguments` and `seed` by name, returns a `Measured`. It
+      must be a function of its arguments alone.
+    arguments: Name to value, values of JSON: they are the cell's settings, and
+      a change makes stored numbers stale.
+    source: Where the arguments come from.
+  """
+
+  function: Callable[..., Measured]
+  arguments: Mapping[str, Any]
+  source: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Cell:
-  """One number of a table: the best of its candidates.
+  """One number of a table: the best of its candidates, or a measurement.
 
   Attributes:
     row: Label of the row.
     column: Label of the column.
     candidates: One setting, or several of which the one with the best
-      training metric is reported (the published tuning rule).
+      training metric is reported (the published tuning rule); none if
+      `measure` is given.
     panel: Names the sub-table (heat map) the cell is in; '' if there is one.
+    quantity: What the number is; None for the task's validation metric.
+    baseline: Candidates of what `quantity.relation` compares with.
+    measure: How the number is computed where no run gives it.
   """
 
   row: str
   column: str
-  candidates: Sequence[Setting]
+  candidates: Sequence[Setting] = ()
   panel: str = ''
+  quantity: Optional[Quantity] = None
+  baseline: Sequence[Setting] = ()
+  measure: Optional[Measure] = None
+
+  def __post_init__(self):
+    name = f'{self.row} / {self.column}'
+    if bool(self.candidates) == (self.measure is not None):
+      raise ValueError(f'{name}: needs candidates or a measure, and not both')
+    if self.measure and not self.quantity:
+      raise ValueError(f'{name}: what is measured needs a quantity')
+    relation = self.quantity is not None and self.quantity.relation
+    if bool(self.baseline) != bool(relation):
+      raise ValueError(f'{name}: a baseline goes with a relation')
 
   @property
   def key(self) -> tuple[str, str, str]:
@@ -78,7 +198,9 @@ class TableSpec:
     paper: Short name of the paper.
     citation: Which table or figure of which publication.
     shows: What the numbers show, one sentence.
-    kind: `table`, `heatmap` or `sensitivity`.
+    kind: Which figures belong to it: `table` (curves, time to target),
+      `heatmap`, `sensitivity`, `curves`, or `measured` (curves, where the
+      measurements have some).
     form: `code` (the update as in the published code) or `paper` (as in the
       published algorithm box) of the adaptive server optimizers.
     row_header: What the rows are.
@@ -91,6 +213,7 @@ class TableSpec:
     estimates: Profile to the expected time, with the machine it is for.
     notes: Lines under the table: choices a reader must know.
     check_rows: Rows whose quick numbers are re-run by the reference check.
+    figures: Name to a function that draws a further figure of the result.
   """
 
   id: str
@@ -109,6 +232,9 @@ class TableSpec:
   estimates: Mapping[str, str] = dataclasses.field(default_factory=dict)
   notes: Sequence[str] = ()
   check_rows: Sequence[str] = ()
+  figures: Mapping[str, Callable[[Any], Any]] = dataclasses.field(
+      default_factory=dict
+  )
 
   def __post_init__(self):
     if self.kind not in KINDS:

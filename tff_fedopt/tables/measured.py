@@ -1,0 +1,128 @@
+"""Numbers that a function computes: called once per seed, kept for --resume."""
+
+import dataclasses
+import json
+import math
+import pathlib
+import time
+import traceback
+from typing import Any, Callable, Mapping, Optional, Sequence
+
+from tff_fedopt.experiment import files
+from tff_fedopt.experiment import provenance
+from tff_fedopt.experiment import spec as run_spec
+from tff_fedopt.tables import spec as spec_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class MeasuredRun:
+  """One call of a measuring function."""
+
+  measure: spec_lib.Measure
+  seed: int
+
+  @property
+  def name(self) -> str:
+    function = self.measure.function
+    return f'{function.__module__}.{function.__qualname__}'
+
+  def fingerprint(self) -> str:
+    """Returns the SHA-256 of function name, arguments and seed, in hex."""
+    return run_spec.sha256({
+        'function': self.name,
+        'arguments': dict(self.measure.arguments),
+        'seed': self.seed,
+    })
+
+
+@dataclasses.dataclass(frozen=True)
+class MeasuredResult:
+  """How a call ended.
+
+  Attributes:
+    spec: The call.
+    status: `done`, `diverged` (not a number) or `failed`.
+    measured: What it returned; None if it failed.
+    provenance: Versions, commit, cores, date, wall time.
+    error: One line, if it failed.
+  """
+
+  spec: MeasuredRun
+  status: str
+  measured: Optional[spec_lib.Measured] = None
+  provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  error: str = ''
+
+
+def run_all(
+    runs: Sequence[MeasuredRun],
+    out_dir: pathlib.Path,
+    *,
+    resume: bool = False,
+    on_result: Optional[Callable[[MeasuredResult], None]] = None,
+) -> list[MeasuredResult]:
+  """Calls the functions, one after the other; a failure stops no other call.
+
+  Args:
+    runs: The calls.
+    out_dir: Where what they returned is kept, one file a call.
+    resume: Whether a call whose file is there is not made again.
+    on_result: Called with each result as it comes.
+
+  Returns:
+    One result per call, in their order. The traceback of a failure is in the
+    call's `.error.log`.
+  """
+  results = []
+  for run in runs:
+    path = out_dir / f'{run.fingerprint()[:16]}.json'
+    result = _stored(run, path) if resume and path.exists() else None
+    results.append(result or _call(run, path))
+    if on_result:
+      on_result(results[-1])
+  return results
+
+
+def _stored(run, path):
+  values = json.loads(path.read_text(encoding='utf-8'))
+  return _result(run, values['value'], values['curve'], values['provenance'])
+
+
+def _call(run, path):
+  path.parent.mkdir(parents=True, exist_ok=True)
+  log = path.with_suffix('.error.log')
+  log.unlink(missing_ok=True)
+  started = time.monotonic()
+  try:
+    measured = run.measure.function(seed=run.seed, **run.measure.arguments)
+  except Exception as e:  # pylint: disable=broad-except
+    log.write_text(traceback.format_exc(), encoding='utf-8')
+    return MeasuredResult(
+        run, 'failed', error=(str(e).splitlines() or [type(e).__name__])[0]
+    )
+  values = {
+      'function': run.name,
+      'arguments': dict(run.measure.arguments),
+      'seed': run.seed,
+      'value': float(measured.value),
+      'curve': measured.curve and [
+          [float(number) for number in part] for part in measured.curve
+      ],
+      'provenance': {
+          **provenance.environment(),
+          'data_kind': 'computed',
+          'date': provenance.now(),
+          'wall_seconds': round(time.monotonic() - started, 3),
+      },
+  }
+  files.write_json(path, values)
+  return _result(run, values['value'], values['curve'], values['provenance'])
+
+
+def _result(run, value, curve, its_provenance):
+  return MeasuredResult(
+      run,
+      'diverged' if math.isnan(value) else 'done',
+      spec_lib.Measured(value, curve and tuple(curve)),
+      its_provenance,
+  )
