@@ -175,6 +175,7 @@ def _run(values: flags.FlagValues, spec: spec_lib.RunSpec) -> int:
   from tff_fedopt import runtime
   from tff_fedopt.experiment import checkpoint
   from tff_fedopt.experiment import runner
+  from tff_fedopt.processes import client_state
 
   try:
     if values.max_concurrent_clients:
@@ -186,7 +187,11 @@ def _run(values: flags.FlagValues, spec: spec_lib.RunSpec) -> int:
         retries=values.retries,
         settings=settings,
     )
-  except (runtime.WorkerDied, checkpoint.CheckpointError) as e:
+  except (
+      runtime.WorkerDied,
+      checkpoint.CheckpointError,
+      client_state.ClientStateError,
+  ) as e:
     return _fail(e, 1)
   print(_summary(result))
   return 0 if result.status == 'done' else 1

@@ -122,11 +122,10 @@ def trace_key(name: str, given: dict[str, Any]) -> tuple[Any, ...]:
     given: Hyperparameters by name.
 
   Returns:
-    A hashable value; equal for runs that differ only in numbers which the
-    state holds (see `set_hyperparameters`).
+    A hashable value; equal for runs that differ only in what the state holds:
+    numbers and the directory of clients' memory (see `set_hyperparameters`).
   """
-  parsed = _parsed(name, given)
-  hp = parsed.resolved()
+  hp = validate(name, given)
   return (name,) + tuple(
       (k, hp[k]) for k in _STRUCTURAL if k in hp
   ) + (
@@ -134,12 +133,11 @@ def trace_key(name: str, given: dict[str, Any]) -> tuple[Any, ...]:
       ('weight_decay', bool(hp['weight_decay'])),
       ('max_gradient_norm', hp['max_gradient_norm'] is not None),
       ('relaxation', bool(hp['relaxation'])),
-      ('state_dir', hp['state_dir'] if parsed.needed() else None),
   )
 
 
 def set_hyperparameters(process, state, name: str, given: dict[str, Any]):
-  """Puts other numbers into the state of a traced process.
+  """Puts other hyperparameters into the state of a traced process.
 
   Args:
     process: What `build` returned.
@@ -149,6 +147,9 @@ def set_hyperparameters(process, state, name: str, given: dict[str, Any]):
 
   Returns:
     The new state.
+
+  Raises:
+    RuntimeError: If clients cannot keep their memory in `state_dir`.
   """
   hp = validate(name, given)
   schedule = _schedules.parse(hp['client_learning_rate_schedule'])
@@ -169,7 +170,10 @@ def set_hyperparameters(process, state, name: str, given: dict[str, Any]):
         for k, v in numbers.items()
     )
 
-  return process.set_hparams(state, replaced(hparams))
+  state = process.set_hparams(state, replaced(hparams))
+  if hp['state_dir'] is not None:
+    state = process.with_state_dir(state, hp['state_dir'])
+  return state
 
 
 def _parsed(name, given):

@@ -51,11 +51,8 @@ def local_training(
       clips=clips,
       decays=bool(hp['weight_decay']),
       decay_after_clipping=hp['form'] == 'code',
-      store=(
-          client_state.Store(hp['state_dir'], method.memory)
-          if method.memory
-          else None
-      ),
+      store=client_state.Store(method.memory) if method.memory else None,
+      state_dir=hp['state_dir'] or '',
   )
 
 

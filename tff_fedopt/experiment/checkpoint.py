@@ -163,4 +163,8 @@ def _arrays(state) -> dict[str, np.ndarray]:
 
 
 def _describe(leaf) -> str:
-  return 'missing' if leaf is None else f'{leaf.dtype}{list(leaf.shape)}'
+  if leaf is None:
+    return 'missing'
+  # Text has no fixed length.
+  kind = 'text' if leaf.dtype.kind in 'SU' else leaf.dtype
+  return f'{kind}{list(leaf.shape)}'

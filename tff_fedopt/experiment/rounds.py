@@ -15,6 +15,7 @@ import tree
 from tff_fedopt import runtime
 from tff_fedopt.experiment import sampling
 from tff_fedopt.processes import client_input as client_input_lib
+from tff_fedopt.processes import client_state
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,6 +110,7 @@ def run(
     ValueError: If a cohort is empty or names a client that does not exist or
       occurs twice, or a client's batches do not fit the process.
     runtime.WorkerDied: If a worker ended during a round; names the round.
+    client_state.ClientStateError: If clients' memory cannot be read or written.
   """
   runtime.use()
   if state is None:
@@ -120,6 +122,12 @@ def run(
         output = process.next(state, cohort)
       except runtime.WorkerDied as e:
         raise runtime.WorkerDied(f'round {round_num}: {e}') from e
+      except RuntimeError as e:
+        state_dir = client_state.directory(state)
+        clear = state_dir and client_state.translate(e, state_dir)
+        if clear:
+          raise clear from e
+        raise
       state = output.state
       weights = model_weights(process, state).trainable
       metrics = collections.OrderedDict(

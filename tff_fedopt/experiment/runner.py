@@ -1,6 +1,7 @@
 """Runs one spec in one directory; resumable to the bit."""
 
 import contextlib
+import dataclasses
 import os
 import shutil
 import sys
@@ -18,6 +19,7 @@ from tff_fedopt.experiment import rounds
 from tff_fedopt.experiment import run_dir as run_dir_lib
 from tff_fedopt.experiment import sampling
 from tff_fedopt.experiment import spec as spec_lib
+from tff_fedopt.processes import client_state
 
 RunResult = run_dir_lib.RunResult
 Settings = spec_lib.Settings
@@ -54,6 +56,7 @@ def run_experiment(
   Raises:
     run_dir.RunDirError: If the directory holds something else.
     checkpoint.CheckpointError: If a checkpoint cannot be used.
+    client_state.ClientStateError: If clients' memory cannot be used.
     runtime.WorkerDied: If a worker died more often than `retries`.
   """
   directory = run_dir_lib.RunDir(run_dir)
@@ -92,11 +95,21 @@ class _Attempt:
     """Runs; writes the final provenance."""
     last = self._store.load(self._program.initial_state, self._fingerprint)
     if last is None:
+      # What a run left that ended before its first checkpoint.
+      shutil.rmtree(self._directory.client_state, ignore_errors=True)
       last = checkpoint_lib.Checkpoint(
           0, self._program.initial_state, {}, self._fingerprint
       )
     else:
       self._saved_round = last.round
+      run = client_state.run_number(last.state)
+      if run is not None:
+        client_state.require(self._directory.client_state, run)
+    # Here, wherever the directory was before.
+    state = self._program.process.with_state_dir(
+        last.state, self._directory.client_state
+    )
+    last = dataclasses.replace(last, state=state)
     self._write_provenance('running', last.round)
     with contextlib.ExitStack() as stack:
       self._open(stack, last)
@@ -111,6 +124,10 @@ class _Attempt:
       except (KeyboardInterrupt, SystemExit, runtime.WorkerDied):
         self._save(self._completed)
         raise
+      except client_state.ClientStateError:
+        with contextlib.suppress(OSError):  # The disk may be full.
+          self._save(self._completed)
+        raise
       self._save(last)
     self._write_provenance(status, last.round)
     if not self._settings.keep_last:
@@ -118,6 +135,7 @@ class _Attempt:
       self._store.prune(0)
       shutil.rmtree(self._directory.client_state, ignore_errors=True)
     self._store.prune(1)
+    self._forget(last.state)
 
   def _open(self, stack, last):
     close = lambda f: stack.enter_context(contextlib.closing(f))
@@ -228,8 +246,15 @@ class _Attempt:
     self._timing.sync()
     self._store.save(last)
     self._saved_round = last.round
+    self._forget(last.state)
     if self._board:
       self._board.flush()
+
+  def _forget(self, state):
+    """Deletes what clients remember for rounds before the oldest checkpoint."""
+    kept, run = self._store.rounds(), client_state.run_number(state)
+    if run is not None and kept:
+      client_state.collect(self._directory.client_state, kept[0], run)
 
   def _write_provenance(self, status, rounds_done):
     before = self._directory.provenance()

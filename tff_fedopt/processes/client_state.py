@@ -10,8 +10,9 @@ STATE_DIR/initial_model.RUN.*                 w^0
 STATE_DIR/HHHH/BASE64(client id).RUN.ROUND.*  what a client wrote in a round
 ```
 
-RUN is a number drawn when the server's state is initialised, and part of it, so
-runs that share a directory do not meet. HHHH is a hash of the id, so that no
+STATE_DIR is held in the server's state, so that one traced process serves runs
+in several directories. RUN is a number drawn when that state is initialised, and
+part of it, so runs that share a directory do not meet. HHHH is a hash of the id, so that no
 folder grows large. A file pair in TensorFlow's checkpoint format is written
 under another name and moved into place, its `.index` last.
 
@@ -29,6 +30,7 @@ import pathlib
 import re
 from typing import Any, Optional, Union
 
+import numpy as np
 import tensorflow as tf
 
 INITIAL_VALUES = ('zeros', 'initial_model')
@@ -52,24 +54,24 @@ class ClientStateError(RuntimeError):
 class Store:
   """Reads and writes the memory of clients, in graphs."""
 
-  def __init__(
-      self, state_dir: Union[str, os.PathLike], memory: Mapping[str, str]
-  ):
-    """Uses a directory, which `claim` makes.
+  def __init__(self, memory: Mapping[str, str]):
+    """Takes what is remembered.
 
     Args:
-      state_dir: The directory; on a file system that all workers share.
       memory: Names of the model-sized tuples that clients keep, each with its
         value before a client's first visit, one of `INITIAL_VALUES`.
     """
-    self.state_dir = os.path.abspath(state_dir)
     self._memory = dict(memory)
 
-  def claim(self, specs) -> None:
-    """Makes the directory, or refuses one that belongs to something else.
+  def claim(self, state_dir: Union[str, os.PathLike], specs) -> str:
+    """Makes a directory, or refuses one that belongs to something else.
 
     Args:
+      state_dir: The directory; on a file system that all workers share.
       specs: Shapes and dtypes of the model's trainable weights.
+
+    Returns:
+      Its absolute path.
 
     Raises:
       ClientStateError: If it cannot be made, or another model or algorithm
@@ -77,18 +79,19 @@ class Store:
     """
     weights = [f'{s.dtype.name}{s.shape.as_list()}' for s in specs]
     wanted = dict(format=1, memory=self._memory, weights=weights)
-    path = os.path.join(self.state_dir, _MANIFEST)
-    if re.search(r'[*?\[\]\\]', self.state_dir):
+    state_dir = os.path.abspath(state_dir)
+    path = os.path.join(state_dir, _MANIFEST)
+    if re.search(r'[*?\[\]\\]', state_dir):
       raise ClientStateError(
-          f'{self.state_dir} cannot be used for client state: TensorFlow takes'
+          f'{state_dir} cannot be used for client state: TensorFlow takes'
           r' * ? [ ] \ for patterns; use another state_dir'
       )
     try:
-      os.makedirs(self.state_dir, exist_ok=True)
+      os.makedirs(state_dir, exist_ok=True)
       if not os.path.exists(path):
-        if os.listdir(self.state_dir):
+        if os.listdir(state_dir):
           raise ClientStateError(
-              f'{self.state_dir} is not empty and holds no client state; use'
+              f'{state_dir} is not empty and holds no client state; use'
               ' another state_dir'
           )
         temporary = f'{path}.{os.getpid()}.tmp'
@@ -97,29 +100,31 @@ class Store:
       found = json.loads(pathlib.Path(path).read_text('utf-8'))
     except OSError as e:
       raise ClientStateError(
-          f'{e.filename or self.state_dir} cannot be used for client state:'
+          f'{e.filename or state_dir} cannot be used for client state:'
           f' {e.strerror}; free it or use another state_dir'
       ) from e
     except ValueError as e:
       raise ClientStateError(
-          f'{path} is damaged; delete {self.state_dir} to start again'
+          f'{path} is damaged; delete {state_dir} to start again'
       ) from e
     for what in ('format', 'memory', 'weights'):
       if not isinstance(found, dict) or found.get(what) != wanted[what]:
         there = found.get(what) if isinstance(found, dict) else found
         raise ClientStateError(
-            f'{self.state_dir} belongs to another model or algorithm ({what}'
+            f'{state_dir} belongs to another model or algorithm ({what}'
             f' {_short(there)} there, {_short(wanted[what])} here); use another'
             ' state_dir'
         )
+    return state_dir
 
-  def read(self, client_id, round_num, run, x):
+  def read(self, client_id, state_dir, round_num, run, x):
     """A client's memory at the start of a round.
 
     The first round, where x is w^0, also stores w^0 if anything starts there.
 
     Args:
       client_id: String scalar tensor.
+      state_dir: String scalar tensor, what `claim` returned.
       round_num: Int64 scalar tensor, t: the number of rounds before this one.
       run: Int64 scalar tensor, the run's number.
       x: The server model's trainable weights, a tuple of tensors.
@@ -127,9 +132,8 @@ class Store:
     Returns:
       An ordered dictionary of tuples of tensors like `x`.
     """
-    pattern = tf.strings.join(
-        [self.state_dir + '/', self._client(client_id, run), '.*' + _INDEX]
-    )
+    client = _client(client_id, state_dir, run)
+    pattern = tf.strings.join([client, '.*' + _INDEX])
     end = -(_DIGITS + len(_INDEX))
     versions = tf.strings.to_number(
         tf.strings.substr(tf.io.matching_files(pattern), end, _DIGITS),
@@ -141,17 +145,16 @@ class Store:
     newest = tf.reduce_max(tf.concat([none, versions], 0))
     return tf.cond(
         newest >= 0,
-        lambda: _restore(
-            self._version(client_id, run, newest), self._memory, x
-        ),
-        lambda: self._initial(round_num, run, x),
+        lambda: _restore(_version(client, newest), self._memory, x),
+        lambda: self._initial(state_dir, round_num, run, x),
     )
 
-  def write(self, client_id, round_num, run, memory, where):
+  def write(self, client_id, state_dir, round_num, run, memory, where):
     """Stores a client's memory at the end of a round.
 
     Args:
       client_id: String scalar tensor.
+      state_dir: String scalar tensor, what `claim` returned.
       round_num: Int64 scalar tensor, t.
       run: Int64 scalar tensor, the run's number.
       memory: As `read` returned it.
@@ -161,19 +164,19 @@ class Store:
       `where`. What the graph is to give must depend on it, or TensorFlow leaves
       the writing out.
     """
-    prefix = self._version(client_id, run, round_num)
+    prefix = _version(_client(client_id, state_dir, run), round_num)
     return tf.cond(
         where,
         lambda: _after(_save(prefix, memory), where),
         lambda: tf.identity(where),
     )
 
-  def _initial(self, round_num, run, x):
+  def _initial(self, state_dir, round_num, run, x):
     """The memory before the first visit."""
     values = dict(zeros=tuple(tf.zeros_like(t) for t in x))
     if 'initial_model' in self._memory.values():
       prefix = tf.strings.join(
-          [self.state_dir + '/initial_model.', tf.strings.as_string(run)]
+          [state_dir, '/initial_model.', tf.strings.as_string(run)]
       )
       values['initial_model'] = tf.cond(
           tf.equal(round_num, 0),
@@ -182,25 +185,6 @@ class Store:
       )
     return collections.OrderedDict(
         (name, values[start]) for name, start in self._memory.items()
-    )
-
-  def _client(self, client_id, run):
-    """The part of a client's files' names that no round changes."""
-    digits = tf.strings.as_string(
-        tf.strings.to_hash_bucket_fast(client_id, _FANOUT), width=4, fill='0'
-    )
-    return tf.strings.join([
-        digits,
-        '/',
-        tf.io.encode_base64(client_id),
-        '.',
-        tf.strings.as_string(run),
-    ])
-
-  def _version(self, client_id, run, round_num):
-    number = tf.strings.as_string(round_num, width=_DIGITS, fill='0')
-    return tf.strings.join(
-        [self.state_dir + '/', self._client(client_id, run), '.', number]
     )
 
 
@@ -243,10 +227,44 @@ def collect(
   return deleted
 
 
+def require(state_dir: Union[str, os.PathLike], run: int) -> None:
+  """Refuses to go on with a run whose clients' memory is gone.
+
+  Args:
+    state_dir: The directory.
+    run: The run's number, from a server state after one round or more.
+
+  Raises:
+    ClientStateError: If nothing of the run is there.
+  """
+  folder = pathlib.Path(state_dir)
+  patterns = (f'*/*.{run}.*{_INDEX}', f'initial_model.{run}{_INDEX}')
+  if not any(next(folder.glob(pattern), None) for pattern in patterns):
+    raise ClientStateError(
+        f'{state_dir} holds nothing that clients remember from the rounds'
+        ' before; put it back, or delete the run directory to start again'
+    )
+
+
 def run_number(state: Any) -> Optional[int]:
   """The run's number in a server state; None where clients keep nothing."""
+  held = _held(state)
+  return int(held['run']) if held else None
+
+
+def directory(state: Any) -> Optional[str]:
+  """The directory in a server state; None where clients keep nothing."""
+  held = _held(state)
+  if not held:
+    return None
+  # TFF gives text as bytes, a checkpoint gives an array of them.
+  return os.fsdecode(np.asarray(held['state_dir']).item())
+
+
+def _held(state):
+  """What a server state says of clients' memory, if anything."""
   held = getattr(state, 'client_work', None)
-  return int(held['run']) if isinstance(held, Mapping) and 'run' in held else None
+  return held if isinstance(held, Mapping) and 'run' in held else None
 
 
 def translate(
@@ -288,6 +306,27 @@ def translate(
       return ClientStateError(f'{where} {what}')
   reason = text.strip().splitlines()[0][:200]
   return ClientStateError(f'{where} cannot be used: {reason}')
+
+
+def _client(client_id, state_dir, run):
+  """The part of a client's files' names that no round changes."""
+  digits = tf.strings.as_string(
+      tf.strings.to_hash_bucket_fast(client_id, _FANOUT), width=4, fill='0'
+  )
+  return tf.strings.join([
+      state_dir,
+      '/',
+      digits,
+      '/',
+      tf.io.encode_base64(client_id),
+      '.',
+      tf.strings.as_string(run),
+  ])
+
+
+def _version(client, round_num):
+  number = tf.strings.as_string(round_num, width=_DIGITS, fill='0')
+  return tf.strings.join([client, '.', number])
 
 
 def _save(prefix, memory):

@@ -22,25 +22,30 @@ class Device:
 
   def __init__(self, state_dir, memory=None, specs=None):
     specs = specs or SPECS
-    self.store = client_state.Store(state_dir, memory or MEMORY)
-    self.store.claim(specs)
+    store = client_state.Store(memory or MEMORY)
+    self._state_dir = store.claim(state_dir, specs)
     text = tf.TensorSpec([], tf.string)
     number = tf.TensorSpec([], tf.int64)
     weights = tuple(tf.TensorSpec(s.shape, s.dtype) for s in specs)
     slots = collections.OrderedDict((name, weights) for name in MEMORY)
     self._read = tf.function(
-        self.store.read, input_signature=[text, number, number, weights]
+        store.read,
+        input_signature=[text, text, number, number, weights],
     )
     self._write = tf.function(
-        self.store.write,
-        input_signature=[text, number, number, slots, tf.TensorSpec([], bool)],
+        store.write,
+        input_signature=[
+            text, text, number, number, slots, tf.TensorSpec([], bool)
+        ],
     )
 
   def read(self, client_id, t, run=RUN, x=W0):
     x = tuple(map(tf.constant, x))
     return tf.nest.map_structure(
         lambda v: v.numpy(),
-        self._read(client_id, np.int64(t), np.int64(run), x),
+        self._read(
+            client_id, self._state_dir, np.int64(t), np.int64(run), x
+        ),
     )
 
   def write(self, client_id, t, value, run=RUN, where=True):
@@ -48,7 +53,9 @@ class Device:
         (name, tuple(tf.constant(value + 0 * w) for w in W0))
         for name in MEMORY
     )
-    self._write(client_id, np.int64(t), np.int64(run), memory, where)
+    self._write(
+        client_id, self._state_dir, np.int64(t), np.int64(run), memory, where
+    )
 
 
 @pytest.fixture(name='state_dir')
@@ -173,7 +180,7 @@ def test_directory_of_something_else_is_refused(state_dir):
     with pytest.raises(
         client_state.ClientStateError, match='belongs to another'
     ) as e:
-      client_state.Store(state_dir, memory).claim(specs)
+      client_state.Store(memory).claim(state_dir, specs)
     assert str(state_dir) in str(e.value) and '\n' not in str(e.value)
   assert (state_dir / 'manifest.json').read_bytes() == before
 
@@ -278,3 +285,12 @@ def test_full_disk_and_other_errors(state_dir):
   assert str(error).startswith(f'{path} cannot be used: ')
   assert '\n' not in str(error)
   assert client_state.translate(ValueError('anything else'), state_dir) is None
+
+
+def test_memory_that_went_away_is_no_fresh_start(device, state_dir):
+  device.read('a', 0)
+  client_state.require(state_dir, RUN)
+  with pytest.raises(client_state.ClientStateError, match='nothing that clie'):
+    client_state.require(state_dir, RUN + 1)
+  device.write('a', 1, 1.0, run=RUN + 1)
+  client_state.require(state_dir, RUN + 1)

@@ -3,6 +3,7 @@
 import collections
 from collections.abc import Callable
 import dataclasses
+import os
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,8 @@ class LocalTraining:
     decays: Whether `weight_decay` acts.
     decay_after_clipping: As in FL-Simulator (the decay is added to the clipped
       direction), or inside the gradient as a term of the loss.
-    store: Where clients keep their memory, or None for algorithms without.
+    store: How clients keep their memory, or None for algorithms without.
+    state_dir: Where they do unless the state is given another directory.
   """
 
   method: local_method.LocalMethod
@@ -46,6 +48,7 @@ class LocalTraining:
   decays: bool = False
   decay_after_clipping: bool = False
   store: Any = None
+  state_dir: str = ''
 
 
 def build_client_work(
@@ -55,8 +58,9 @@ def build_client_work(
 ) -> tff.learning.templates.ClientWorkProcess:
   """Builds the client work of any algorithm.
 
-  The state at the server is the round's number and the hyperparameters, so a
-  learning-rate schedule or a changed hyperparameter never retraces anything.
+  The state at the server is the round's number, the hyperparameters and where
+  clients keep their memory, so a learning-rate schedule, a changed
+  hyperparameter or another directory never retraces anything.
 
   Args:
     model_fn: Returns a new model; weights of any one floating dtype.
@@ -94,7 +98,8 @@ def build_client_work(
   fixed = ['round']
   if training.store:
     initial_state['run'] = np.int64(0)  # Set by `initialize`.
-    fixed.append('run')
+    initial_state['state_dir'] = np.str_(os.path.abspath(training.state_dir))
+    fixed += ['run', 'state_dir']
   state_type = tff.to_type(
       collections.OrderedDict((k, v.dtype.type) for k, v in initial_state.items())
   )
@@ -318,6 +323,7 @@ def _build_training(model, training):
     memory = (
         training.store.read(
             context['client_id'],
+            state['state_dir'],
             state['round'],
             state['run'],
             tuple(received['model'].trainable),
@@ -392,6 +398,7 @@ def _build_training(model, training):
     if training.store:
       written = training.store.write(
           context['client_id'],
+          state['state_dir'],
           state['round'],
           state['run'],
           method.remember(client, result),

@@ -2,6 +2,8 @@
 
 import collections
 from collections.abc import Callable
+import functools
+import os
 
 import numpy as np
 import tensorflow as tf
@@ -21,10 +23,36 @@ class Process(tff.learning.templates.LearningProcess):
     bytes_up: Bytes a client sends in a round, read off the types.
   """
 
-  def __init__(self, bytes_down, bytes_up, *args, **kwargs):
+  def __init__(self, bytes_down, bytes_up, claim, *args, **kwargs):
     super().__init__(*args, **kwargs)
     self.bytes_down = bytes_down
     self.bytes_up = bytes_up
+    self._claim = claim
+
+  def with_state_dir(self, state, state_dir: str | os.PathLike):
+    """Returns a state whose clients keep their memory in another directory.
+
+    Args:
+      state: A state of this process.
+      state_dir: The directory; made where missing.
+
+    Returns:
+      The new state, or the same where clients keep nothing.
+
+    Raises:
+      client_state.ClientStateError: If the directory cannot be used.
+    """
+    if self._claim is None:
+      return state
+    client_work = collections.OrderedDict(state.client_work)
+    client_work['state_dir'] = self._claim(state_dir)
+    return tff.learning.templates.LearningAlgorithmState(
+        state.global_model_weights,
+        state.distributor,
+        client_work,
+        state.aggregator,
+        state.finalizer,
+    )
 
 
 def num_bytes(value_type: tff.Type) -> int:
@@ -61,8 +89,8 @@ def build_learning_process(
     A `Process` whose `next` takes `client_input`s.
 
   Raises:
-    client_state.ClientStateError: If clients cannot keep their memory where
-      `training.store` says.
+    client_state.ClientStateError: If clients cannot keep their memory in
+      `training.state_dir`.
   """
 
   @tff.tensorflow.computation
@@ -110,13 +138,18 @@ def build_learning_process(
         state.finalizer,
     )
 
+  claim = None
   if training.store:
     # Last, so that nothing is left behind if anything before is refused.
     specs = tff.types.type_to_tf_tensor_specs(global_type['model'].trainable)
-    training.store.claim(tf.nest.flatten(specs))
+    claim = functools.partial(
+        training.store.claim, specs=tf.nest.flatten(specs)
+    )
+    claim(training.state_dir)
   return Process(
       num_bytes(global_type),
       num_bytes(update_type),
+      claim,
       composed.initialize,
       composed.next,
       get_model_weights,

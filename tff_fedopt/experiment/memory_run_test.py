@@ -1,0 +1,176 @@
+"""Runs whose clients remember: resuming to the bit, garbage, damage, sweeps."""
+
+import functools
+import shutil
+
+import numpy as np
+import pytest
+
+from tff_fedopt.experiment import checkpoint
+from tff_fedopt.experiment import program
+from tff_fedopt.experiment import runner
+from tff_fedopt.experiment import spec as spec_lib
+from tff_fedopt.experiment import sweep
+from tff_fedopt.experiment import toy_for_tests as toy
+from tff_fedopt.processes import client_state
+
+_SETTINGS = runner.Settings(checkpoint_every=2, tensorboard=False, test=False)
+
+
+class PowerCut(Exception):
+  """Ends a run without leaving it time to save anything."""
+
+
+@pytest.fixture(autouse=True)
+def _toy_task(monkeypatch):
+  toy.install(monkeypatch.setattr)
+
+
+@pytest.fixture(scope='module', name='programs')
+def _programs():
+  """Shared by all tests: one process is traced for all runs."""
+  return program.Programs()
+
+
+def _spec(relaxation=0.1):
+  return spec_lib.RunSpec(
+      'toy',
+      'scaffold',
+      {'relaxation': relaxation, 'track_consistency': True},
+  )
+
+
+@pytest.fixture(name='run')
+def _run(programs):
+  return functools.partial(
+      runner.run_experiment, _spec(), settings=_SETTINGS, programs=programs
+  )
+
+
+@pytest.fixture(scope='module', name='reference')
+def _reference(tmp_path_factory, programs):
+  """The directory of an uninterrupted run."""
+  with pytest.MonkeyPatch.context() as patch:
+    toy.install(patch.setattr)
+    directory = tmp_path_factory.mktemp('runs') / 'reference'
+    runner.run_experiment(
+        _spec(), directory, settings=_SETTINGS, programs=programs
+    )
+  return directory
+
+
+def _at_validation(monkeypatch, round_num, error):
+  """Fails while round `round_num` is evaluated."""
+  original, calls = toy.Task.validation, []
+
+  def validation(task):
+    calls.append(1)
+    if len(calls) == round_num:
+      raise error
+    return original(task)
+
+  monkeypatch.setattr(toy.Task, 'validation', validation)
+
+
+def _versions(directory):
+  """(client, round) of every file that clients wrote."""
+  names = (p.name for p in (directory / 'client_state').glob('*/*.index'))
+  return sorted((n.split('.')[0], int(n.split('.')[2])) for n in names)
+
+
+def _assert_same_run(directory, reference):
+  metrics = (directory / 'metrics.csv').read_bytes()
+  assert metrics == (reference / 'metrics.csv').read_bytes()
+  assert _versions(directory) == _versions(reference)
+  ours, theirs = (
+      checkpoint._read(d / 'checkpoints' / 'round_00000006.ckpt')[1]
+      for d in (directory, reference)
+  )
+  for name in theirs:
+    if name != 'client_work/state_dir':
+      np.testing.assert_array_equal(ours[name], theirs[name], name)
+
+
+def test_newest_versions_stay(reference):
+  """Of every client that took part one version, of the others nothing."""
+  versions = _versions(reference)
+  clients = [client for client, _ in versions]
+  assert len(set(clients)) == len(clients) <= 4
+  # Two clients took part in the last round, which is number 5 from 0.
+  assert [t for _, t in versions].count(5) == 2
+  assert 'finalizer/consistency' in (reference / 'metrics.csv').read_text()
+
+
+@pytest.mark.parametrize(
+    'error', [PowerCut, KeyboardInterrupt], ids=lambda e: e.__name__
+)
+def test_interrupted_moved_and_resumed(
+    tmp_path, reference, run, monkeypatch, error
+):
+  """After a power cut in round 6, rounds 5 and 6 are done again."""
+  _at_validation(monkeypatch, 6, error)
+  with pytest.raises(error):
+    run(tmp_path / 'here')
+  there = tmp_path / 'there'
+  shutil.move(tmp_path / 'here', there)
+  run(there, resume=True)
+  assert not (tmp_path / 'here').exists()
+  _assert_same_run(there, reference)
+
+
+def test_before_the_first_checkpoint_nothing_is_kept(
+    tmp_path, reference, run, monkeypatch
+):
+  _at_validation(monkeypatch, 2, PowerCut)
+  with pytest.raises(PowerCut):
+    run(tmp_path)
+  stray = tmp_path / 'client_state' / '0001'
+  stray.mkdir()
+  (stray / 'YQ.1.0000000000.index').write_bytes(b'of an older attempt')
+  run(tmp_path, resume=True)
+  _assert_same_run(tmp_path, reference)
+
+
+def test_damage_is_one_line_and_nothing_is_lost(
+    tmp_path, reference, run, monkeypatch
+):
+  _at_validation(monkeypatch, 4, KeyboardInterrupt)
+  with pytest.raises(KeyboardInterrupt):
+    run(tmp_path)
+  folder = tmp_path / 'client_state'
+  whole = {p: p.read_bytes() for p in folder.glob('*/*.data*')}
+  for path in whole:
+    path.write_bytes(b'')
+  with pytest.raises(client_state.ClientStateError) as raised:
+    run(tmp_path, resume=True)
+  assert 'is damaged or from another program' in str(raised.value)
+  assert str(folder) in str(raised.value) and '\n' not in str(raised.value)
+  for path, content in whole.items():
+    path.write_bytes(content)
+  run(tmp_path, resume=True)
+  _assert_same_run(tmp_path, reference)
+
+
+def test_memory_that_is_gone(tmp_path, run, monkeypatch):
+  _at_validation(monkeypatch, 4, KeyboardInterrupt)
+  with pytest.raises(KeyboardInterrupt):
+    run(tmp_path)
+  shutil.rmtree(tmp_path / 'client_state')
+  with pytest.raises(client_state.ClientStateError, match='put it back'):
+    run(tmp_path, resume=True)
+
+
+def test_cells_of_a_sweep_share_a_traced_process(
+    tmp_path, reference, programs, monkeypatch
+):
+  traces = programs.traces
+  monkeypatch.setattr(program, 'Programs', lambda: programs)
+  one, other, again = sweep.run_all(
+      [_spec(0.2), _spec(-0.1), _spec(0.1)],
+      tmp_path,
+      settings=_SETTINGS,
+  )
+  assert programs.traces == traces
+  assert [r.status for r in (one, other, again)] == ['done'] * 3, again.error
+  assert not one.frame.equals(other.frame)
+  _assert_same_run(again.run_dir, reference)
