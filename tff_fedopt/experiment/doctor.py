@@ -3,7 +3,6 @@
     python -m tff_fedopt.experiment.doctor [--data_dir DIR] [--timeout SECONDS]
 """
 
-import argparse
 import dataclasses
 import os
 import pathlib
@@ -19,6 +18,7 @@ import zipfile
 from tasks import cache
 from tasks import counts
 from tff_fedopt import environment
+from tff_fedopt.experiment import command_line
 
 DATA_OF_TASK = {
     'cifar10': 'cifar10',
@@ -247,7 +247,7 @@ def diagnose(data_dir: Optional[str], timeout: float):
 
 def main(argv: Optional[list[str]] = None) -> int:
   """Prints the findings and a last line: READY, or the one thing to do."""
-  parser = argparse.ArgumentParser(
+  parser = command_line.Parser(
       prog='python -m tff_fedopt.experiment.doctor',
       description='Tells whether this machine is ready to run experiments.',
   )
