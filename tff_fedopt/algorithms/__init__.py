@@ -29,6 +29,8 @@ _ALGORITHMS = dict(
     fedcm=_Entry('fedcm', _hyperparameters.FedCm),
     fedsam=_Entry('fedsam', _hyperparameters.FedSam),
     fedinit=_Entry('fedopt', _hyperparameters.FedInit),
+    fedvra=_Entry('fedvra', _hyperparameters.FedVra),
+    fedadmm=_Entry('fedvra', _hyperparameters.FedAdmm),
 )
 
 # What makes another graph. Everything else is a number in the state.
@@ -42,6 +44,10 @@ _STRUCTURAL = (
     'bias_correction',
     'option',
     'track_consistency',
+    'local_steps',
+    'per_client',
+    'dual_rule',
+    'aggregation_rule',
 )
 
 

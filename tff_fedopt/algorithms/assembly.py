@@ -11,12 +11,14 @@ from tff_fedopt.processes import client_work
 from tff_fedopt.processes import composition
 from tff_fedopt.processes import finalizers
 from tff_fedopt.processes import local_method
+from tff_fedopt.processes import local_steps
 
 
 def local_training(
     hp: dict[str, Any],
     method: local_method.LocalMethod,
     uses: tuple[str, ...] = (),
+    own: dict[str, dict[str, Any]] | None = None,
 ) -> client_work.LocalTraining:
   """How clients train under these hyperparameters.
 
@@ -24,11 +26,13 @@ def local_training(
     hp: Resolved hyperparameters.
     method: The algorithm's client half.
     uses: Names of the hyperparameters that `method` reads.
+    own: Hyperparameter to client id to the client's own value.
 
   Returns:
     A `LocalTraining`.
   """
   uses = list(uses)
+  own = dict(own or {})
   if hp['relaxation']:
     method = relaxation.Relaxed(method, hp['form'])
     uses.append('relaxation')
@@ -53,6 +57,9 @@ def local_training(
       decay_after_clipping=hp['form'] == 'code',
       store=client_state.Store(method.memory) if method.memory else None,
       state_dir=hp['state_dir'] or '',
+      steps=local_steps.parse(hp['local_steps']),
+      own_steps=own.pop('local_steps', {}),
+      own_hparams=own,
   )
 
 
@@ -63,6 +70,7 @@ def compose(
     server_method: finalizers.ServerMethod,
     server_optimizer,
     uses: tuple[str, ...] = (),
+    mean_factory=None,
 ) -> composition.Process:
   """Composes an algorithm from its halves.
 
@@ -73,6 +81,7 @@ def compose(
     server_method: The algorithm's server half.
     server_optimizer: The optimizer that takes the server step.
     uses: Names of the hyperparameters that `server_method` reads.
+    mean_factory: What takes the average's place at the server, if anything.
 
   Returns:
     A `Process`.
@@ -86,4 +95,5 @@ def compose(
       server_method,
       server_optimizer,
       {name: hp[name] for name in sorted(uses)},
+      mean_factory,
   )

@@ -8,8 +8,12 @@ import difflib
 import math
 import typing
 from typing import Any, Optional
+import warnings
 
+from tff_fedopt.algorithms import dual_range
 from tff_fedopt.optimizers import schedules
+from tff_fedopt.processes import local_steps
+from tff_fedopt.processes import per_client
 
 FORMS = ('paper', 'code')
 CLIENT_OPTIMIZERS = (
@@ -25,6 +29,9 @@ WEIGHTINGS = ('examples', 'tokens', 'uniform')
 
 _MOMENTUM = ('momentum', 'nesterov', 'ema_momentum')
 _ADAPTIVE = ('adagrad', 'adam', 'yogi')
+
+# Texts that may be a number.
+_NUMBER_TOO = ('local_steps', 'dual_step', 'aggregation_step')
 
 # Which client optimizers use an optional client hyperparameter.
 _USED_BY = {
@@ -55,6 +62,14 @@ def _share(v):
 
 def _schedule(v):
   schedules.parse(v)
+
+
+def _local_steps(v):
+  local_steps.parse(v)
+
+
+def _per_client(v):
+  per_client.parse(v)
 
 
 def _one_of(*choices):
@@ -126,6 +141,12 @@ class Hyperparameters:
       'bias correction of client Adam and Yogi (paper: off, code: on, as Keras)',
   )
 
+  local_steps: str = _field(
+      'all',
+      'Q, steps of a client in a round: all (its batches), a number, or'
+      ' random:LOW:HIGH, drawn by round and client',
+      _local_steps,
+  )
   relaxation: float = _field(
       0.0,
       'β of relaxed initialisation: a client starts at x + β (x − its last local'
@@ -345,6 +366,114 @@ class FedDyn(Hyperparameters):
     return ('state_dir', 'num_clients')
 
 
+def _number_or(*rules):
+  """A check of a text that is a number from 0 on, or one of the rules."""
+
+  def check(v):
+    try:
+      kind, number = _rule(v)
+    except ValueError:
+      kind, number = None, 0
+    if kind in ('constant', *rules) and number >= 0:
+      return None
+    return '0 or above, or ' + ' or '.join(
+        'rho:R with R in [0, 1]' if r == 'rho' else r for r in rules
+    )
+
+  return check
+
+
+def _rule(text):
+  """(rule, number) of `dual_step` or `aggregation_step`."""
+  if text in ('N/m', '1/sum'):
+    return text, 1.0
+  kind, _, number = text.rpartition(':')
+  value = float(number)
+  if not math.isfinite(value) or (kind == 'rho' and value > 1):
+    raise ValueError(text)
+  return kind or 'constant', value
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FedAdmm(Hyperparameters):
+  """Federated ADMM: FedVRA with a = d = 1."""
+
+  client_weighting: str = _weighting_uniform()
+  gamma: float = _field(0.1, 'γ of the penalty γ/2 ‖x_i − x‖²', _positive)
+  per_client: Optional[str] = _field(
+      None,
+      'what differs between clients, JSON such as {"gamma": {"client id": 0.2},'
+      ' "local_steps": {"client id": [3, 1]}}; also client_learning_rate, and'
+      ' weight: ω before division by the sum, 1 if not listed',
+      _per_client,
+  )
+
+  def __post_init__(self):
+    if self.client_weighting != 'uniform':
+      raise ValueError(
+          f'client_weighting={self.client_weighting} needs ω of all clients'
+          ' here; list them as per_client={"weight": …}'
+      )
+    own = per_client.parse(self.per_client or '{}')
+    for name in ('dual_step', 'aggregation_step'):
+      if name in own and name not in self.__dataclass_fields__:
+        raise ValueError(f'per_client: {name} is 1 in federated ADMM')
+    rules = self.rules()
+    if 'aggregation_step' in own and rules['aggregation'][0] != 'constant':
+      raise ValueError(
+          'per_client: aggregation_step goes with a number as the common'
+          f' aggregation_step, not with {rules["aggregation"][0]}'
+      )
+    if rules['dual'][0] == 'rho' and self.client_optimizer != 'sgd':
+      raise ValueError(
+          'dual_step=rho:R is defined for plain SGD; use client_optimizer=sgd'
+      )
+    for warning in dual_range.check_all(
+        rules['dual'],
+        self.gamma,
+        self.client_learning_rate,
+        local_steps.parse(self.local_steps).high,
+        own,
+    ):
+      warnings.warn(warning, stacklevel=4)
+
+  def rules(self) -> dict[str, tuple[str, float]]:
+    """Rule and number of a (`dual`) and d (`aggregation`)."""
+    return dict(dual=('constant', 1.0), aggregation=('constant', 1.0))
+
+  def needed(self):
+    return ('state_dir', 'num_clients')
+
+  def resolved(self):
+    values = super().resolved()
+    for name, (rule, number) in self.rules().items():
+      values[f'{name}_rule'] = rule
+      values[f'{name}_step'] = number
+    return values
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FedVra(FedAdmm):
+  """FedVRA: federated ADMM with adaptive dual and aggregation steps."""
+
+  dual_step: str = _field(
+      '1',
+      'a of the dual step: a number, or rho:R, a = R / (γ η Q̃), R at most 1',
+      _number_or('rho'),
+  )
+  aggregation_step: str = _field(
+      'N/m',
+      'd of the aggregation step: a number, N/m (all clients by those of the'
+      ' round), or 1/sum (of ω in the round)',
+      _number_or('N/m', '1/sum'),
+  )
+
+  def rules(self):
+    return dict(
+        dual=_rule(self.dual_step), aggregation=_rule(self.aggregation_step)
+    )
+
+
 def meaning(cls: type, name: str) -> str:
   """What a hyperparameter means."""
   return cls.__dataclass_fields__[name].metadata['help']
@@ -401,6 +530,8 @@ def _checked(field, value):
       raise ValueError(f'{field.name}: {value!r}; expected {wants}')
     return value
   if wants == 'text':
+    if field.name in _NUMBER_TOO and isinstance(value, (int, float)):
+      value = repr(value)
     if not isinstance(value, str):
       raise ValueError(f'{field.name}: {value!r}; expected {wants}')
   else:

@@ -2,11 +2,14 @@
 
 import collections
 
-import numpy as np
 import tensorflow_federated as tff
 
 
-def build_aggregator(update_type: tff.Type) -> tff.templates.AggregationProcess:
+def build_aggregator(
+    update_type: tff.Type,
+    weight_type: tff.Type,
+    factory: tff.aggregators.WeightedAggregationFactory | None = None,
+) -> tff.templates.AggregationProcess:
   """Averages what clients upload under `mean` and adds up their `total`.
 
   ```
@@ -19,12 +22,13 @@ def build_aggregator(update_type: tff.Type) -> tff.templates.AggregationProcess:
   Args:
     update_type: Type of an upload: a structure with `mean` and, optionally,
       `total`; see `LocalMethod.upload`.
+    weight_type: Type of a client's weight; see `LocalMethod.weight`.
+    factory: Makes of `mean` something else than the average.
 
   Returns:
     A weighted `AggregationProcess` with a result named as the upload is.
   """
-  weight_type = tff.TensorType(np.float32)
-  factory = tff.aggregators.MeanFactory(no_nan_division=True)
+  factory = factory or tff.aggregators.MeanFactory(no_nan_division=True)
   mean = factory.create(update_type['mean'], weight_type)
   total = None
   if 'total' in tff.structure.name_list(update_type):

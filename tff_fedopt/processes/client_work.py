@@ -15,6 +15,8 @@ from tff_fedopt.optimizers import schedules
 from tff_fedopt.optimizers import sgd
 from tff_fedopt.processes import client_input
 from tff_fedopt.processes import local_method
+from tff_fedopt.processes import local_steps
+from tff_fedopt.processes import per_client
 from tff_fedopt.processes import trees
 
 
@@ -36,6 +38,10 @@ class LocalTraining:
       direction), or inside the gradient as a term of the loss.
     store: How clients keep their memory, or None for algorithms without.
     state_dir: Where they do unless the state is given another directory.
+    steps: How many steps a client takes.
+    own_steps: Client id to its own numbers of steps, gone through by round.
+    own_hparams: Hyperparameter to client id to the client's own value; a
+      learning rate follows the schedule as the common one does.
   """
 
   method: local_method.LocalMethod
@@ -49,6 +55,13 @@ class LocalTraining:
   decay_after_clipping: bool = False
   store: Any = None
   state_dir: str = ''
+  steps: local_steps.LocalSteps = local_steps.LocalSteps()
+  own_steps: dict[str, tuple[int, ...]] = dataclasses.field(
+      default_factory=dict
+  )
+  own_hparams: dict[str, dict[str, float]] = dataclasses.field(
+      default_factory=dict
+  )
 
 
 def build_client_work(
@@ -116,11 +129,8 @@ def build_client_work(
 
   @tff.tensorflow.computation(state_type)
   def for_this_round(state):
-    factor = training.schedule.factor(
-        state['round'], state['schedule_rate'], state['schedule_steps']
-    )
     sent = collections.OrderedDict(state)
-    sent['client_learning_rate'] = factor * state['client_learning_rate']
+    sent['client_learning_rate'] *= _rate_factor(training, state)
     return sent
 
   @tff.tensorflow.computation(state_type)
@@ -182,6 +192,13 @@ def build_client_work(
       next_fn,
       get_hparams_fn=get_hparams_fn,
       set_hparams_fn=set_hparams_fn,
+  )
+
+
+def _rate_factor(training, state):
+  """What the client learning rate is multiplied by this round."""
+  return training.schedule.factor(
+      state['round'], state['schedule_rate'], state['schedule_steps']
   )
 
 
@@ -317,9 +334,29 @@ def _build_training(model, training):
       return tf.minimum(num_examples, 1)
     return num_examples
 
+  def own_hparams(state, client_id):
+    hparams = per_client.of_client(training.own_hparams, state, client_id)
+    if 'client_learning_rate' in training.own_hparams:
+      ids = tf.constant(list(training.own_hparams['client_learning_rate']))
+      listed = tf.reduce_any(tf.equal(ids, client_id))
+      factor = _rate_factor(training, state)
+      hparams['client_learning_rate'] *= tf.where(listed, factor, 1.0)
+    return hparams
+
+  def own_batches(state, data, context):
+    own = None
+    if training.own_steps:
+      own = per_client.steps_of_client(
+          training.own_steps, context['client_id']
+      )
+    return training.steps.batches(
+        data['examples'], own, state['round'], context['seed']
+    )
+
   @tf.function
   def train(state, received, data):
     context = data['context'].get_single_element()
+    hparams = own_hparams(state, context['client_id'])
     memory = (
         training.store.read(
             context['client_id'],
@@ -332,7 +369,7 @@ def _build_training(model, training):
         else collections.OrderedDict()
     )
     client = local_method.Client(
-        hparams=state,
+        hparams=hparams,
         x=tuple(received['model'].trainable),
         shared=received['shared'],
         memory=memory,
@@ -344,7 +381,7 @@ def _build_training(model, training):
     _assign(model.non_trainable_variables, received['model'].non_trainable)
 
     optimizer_hparams = collections.OrderedDict(
-        (theirs, state[ours])
+        (theirs, hparams[ours])
         for theirs, ours in training.optimizer_hparams.items()
     )
     optimizer_state = method.optimizer_state(
@@ -357,7 +394,7 @@ def _build_training(model, training):
     )
     num_steps = tf.zeros([], tf.int64)
     num_examples = tf.zeros([], tf.int64)
-    for batch in iter(data['examples']):
+    for batch in iter(own_batches(state, data, context)):
       if hasattr(model, 'seed_randomness'):
         model.seed_randomness(context['seed'], num_steps)
       output, gradients = gradients_of(batch)
@@ -412,7 +449,9 @@ def _build_training(model, training):
         non_finite=1 - tf.cast(finite, tf.int32), steps=num_steps
     )
     return (
-        tff.learning.templates.ClientResult(update, weight),
+        tff.learning.templates.ClientResult(
+            update, method.weight(client, weight)
+        ),
         model.report_local_unfinalized_metrics(),
         counts,
     )

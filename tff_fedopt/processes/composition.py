@@ -70,6 +70,7 @@ def build_learning_process(
     server_method: finalizers.ServerMethod,
     server_optimizer,
     server_hparams: dict[str, float] | None = None,
+    mean_factory: tff.aggregators.WeightedAggregationFactory | None = None,
 ) -> 'Process':
   """Composes distributor, client work, aggregator and finalizer.
 
@@ -84,6 +85,7 @@ def build_learning_process(
     server_method: The server half.
     server_optimizer: The optimizer that takes the server step.
     server_hparams: Numbers that `server_method` needs, by name.
+    mean_factory: What takes the average's place; see `build_aggregator`.
 
   Returns:
     A `Process` whose `next` takes `client_input`s.
@@ -102,8 +104,11 @@ def build_learning_process(
 
   global_type = initial_values.type_signature.result
   work = client_work.build_client_work(model_fn, training, global_type)
-  update_type = work.next.type_signature.result.result.member.update
-  aggregator = aggregators.build_aggregator(update_type)
+  result_type = work.next.type_signature.result.result.member
+  update_type = result_type.update
+  aggregator = aggregators.build_aggregator(
+      update_type, result_type.update_weight, mean_factory
+  )
   finalizer = finalizers.build_finalizer(
       server_method,
       server_optimizer,

@@ -134,6 +134,20 @@ class LocalMethod:
     """
     return collections.OrderedDict(mean=trees.sub(client.origin, result.y))
 
+  def weight(self, client: Client, weight):
+    """What the server knows of who sent an upload, for the aggregator.
+
+    Args:
+      client: The client.
+      weight: Its weight in an average, a float32 scalar; 0 if it has nothing
+        to say.
+
+    Returns:
+      A nest of scalars.
+    """
+    del client
+    return weight
+
   def remember(self, client: Client, result: LocalResult):
     """The client's new memory, named as in `memory`."""
     del client, result
@@ -170,6 +184,9 @@ class Around(LocalMethod):
 
   def upload(self, client, result):
     return self.inner.upload(client, result)
+
+  def weight(self, client, weight):
+    return self.inner.weight(client, weight)
 
   def remember(self, client, result):
     return self.inner.remember(client, result)

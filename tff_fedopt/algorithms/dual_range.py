@@ -1,0 +1,114 @@
+"""Where FedVRA's dual step is stable.
+
+By (14) a client's λ moves towards its new average gradient by the share
+
+```
+s = a γ η Q̃ = a (1 − (1 − γ η)^Q)
+```
+
+Above 1 it overshoots, above 2 it diverges. The same holds for a local step,
+whose share of the way back to x_0 is γ η.
+
+Source: FedVRA, equation (14).
+"""
+
+from collections.abc import Mapping
+import math
+from typing import Optional
+
+
+def check_all(
+    dual: tuple[str, float],
+    gamma: float,
+    rate: float,
+    steps: int,
+    own: Mapping[str, Mapping[str, object]],
+) -> list[str]:
+  """Refuses or comments on values outside the stable range.
+
+  Args:
+    dual: Rule (`constant` or `rho`) and number of a.
+    gamma: γ.
+    rate: η_l.
+    steps: The largest number of local steps, 0 if only the data know.
+    own: Hyperparameter to client id to the client's own value.
+
+  Returns:
+    Warnings, one a client that has values of its own and one for the others.
+
+  Raises:
+    ValueError: If anything diverges.
+  """
+  found = []
+  clients = sorted({i for by_id in own.values() for i in by_id})
+  for client in (None, *clients):
+
+    def value(name, common):
+      return own.get(name, {}).get(client, common)  # pylint: disable=cell-var-from-loop
+
+    a = value('dual_step', dual[1])
+    whose = '' if client is None else f' of client {client!r}'
+    if dual[0] == 'rho' and a > 1:
+      raise ValueError(f'dual_step{whose}: ρ is {a:g}; expected at most 1')
+    warning = _check(
+        None if dual[0] == 'rho' else a,
+        value('gamma', gamma),
+        value('client_learning_rate', rate),
+        max(value('local_steps', (steps,))),
+        whose,
+    )
+    if warning:
+      found.append(warning)
+  return found
+
+
+def share(a: float, shrink: float, steps: float) -> float:
+  """s after Q local steps, where `shrink` is γ η."""
+  return a * (1 - (1 - shrink) ** steps)
+
+
+def _check(
+    a: Optional[float], gamma: float, rate: float, steps: int, whose: str
+) -> Optional[str]:
+  shrink = gamma * rate
+  if shrink >= 2:
+    raise ValueError(
+        f'gamma · client_learning_rate{whose} is {shrink:.4g}, and local steps'
+        f' diverge from 2 on; use a gamma below {2 / rate:.4g}'
+    )
+  if shrink >= 1:
+    return (
+        f'gamma · client_learning_rate{whose} is {shrink:.4g}: from 1 on local'
+        ' steps jump back to x_0, or beyond'
+    )
+  if a is None or (not steps and a <= 1):
+    return None
+  if not steps:
+    return (
+        f'dual_step{whose} is {a:g}: a γ η Q̃ is above 1, where the dual'
+        f' overshoots, from {_crossing(a, shrink, 1)} local steps on'
+        + (
+            ', and above 2, where it diverges, from'
+            f' {_crossing(a, shrink, 2)} on'
+            if a > 2
+            else ''
+        )
+    )
+  s = share(a, shrink, steps)
+  if s > 2:
+    raise ValueError(
+        f'dual_step{whose}: {a:g} makes a γ η Q̃ = {s:.4g} in {steps} local'
+        f' steps, and above 2 the dual diverges; use at most {2 * a / s:.4g}, or'
+        ' rho:R'
+    )
+  if s > 1:
+    return (
+        f'dual_step{whose}: {a:g} makes a γ η Q̃ = {s:.4g} in {steps} local'
+        f' steps: above 1 the dual overshoots; up to {a / s:.4g} it does not'
+    )
+  return None
+
+
+def _crossing(a, shrink, level):
+  """The fewest local steps whose share is above `level`."""
+  return math.floor(math.log(1 - level / a) / math.log(1 - shrink)) + 1

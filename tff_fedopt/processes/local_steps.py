@@ -1,0 +1,98 @@
+"""How many steps a client takes in a round, Q_i^r.
+
+Written as text: `all`, a number, or `random:LOW:HIGH`.
+
+```
+all              one step for each batch of the client's examples
+Q                Q steps
+random:LOW:HIGH  LOW, …, HIGH with equal probability, drawn by client and round
+```
+
+Where there are fewer batches than steps the examples are gone through again,
+where there are more the rest is left out.
+
+Source: FedVRA's heterogeneous local updates. The paper leaves open how Q_i^r
+comes about; the data's size (`all`) is its example.
+"""
+
+import dataclasses
+
+KINDS = ('all', 'fixed', 'random')
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalSteps:
+  """A parsed rule.
+
+  Attributes:
+    kind: One of `KINDS`.
+    low: The smallest number of steps; 0 stands for whatever there is.
+    high: The largest.
+  """
+
+  kind: str = 'all'
+  low: int = 0
+  high: int = 0
+
+  def batches(self, examples, listed, round_num, seed):
+    """The batches of a client's steps in a round.
+
+    Args:
+      examples: The client's batches, a dataset.
+      listed: The client's own numbers of steps, a non-empty int64 vector that
+        is gone through round by round, its first entry 0 if it has none.
+      round_num: Int64 scalar tensor, t: the number of rounds before this one.
+      seed: Int64 scalar tensor, the client's seed in this round.
+
+    Returns:
+      A dataset.
+    """
+    import tensorflow as tf  # Parsing must not need TensorFlow.
+
+    if self.kind == 'random':
+      # Steps of the model's own randomness are numbered from 0.
+      pair = tf.stack([seed, tf.constant(-1, tf.int64)])
+      steps = tf.random.stateless_uniform(
+          [], pair, self.low, self.high + 1, tf.int64
+      )
+    else:
+      steps = tf.constant(self.low, tf.int64)
+    if listed is not None:
+      own = listed[round_num % tf.size(listed, tf.int64)]
+      steps = tf.where(listed[0] > 0, own, steps)
+    if self.kind == 'all' and listed is None:
+      return examples
+    # 0 stands for all there is; -1 is the dataset's word for it.
+    repeats = tf.where(steps > 0, tf.constant(-1, tf.int64), 1)
+    return examples.repeat(repeats).take(tf.where(steps > 0, steps, -1))
+
+
+def parse(text: str) -> LocalSteps:
+  """Reads a rule from its text.
+
+  Args:
+    text: See the module's docstring.
+
+  Returns:
+    A `LocalSteps`.
+
+  Raises:
+    ValueError: If the text is none of the forms above.
+  """
+  if text == 'all':
+    return LocalSteps()
+  kind, *numbers = str(text).split(':')
+  try:
+    if kind == 'random':
+      low, high = (int(n) for n in numbers)
+    else:
+      low = high = int(text)
+      kind = 'fixed'
+  except ValueError:
+    low = high = 0
+  if not 1 <= low <= high:
+    raise ValueError(
+        f'local_steps: {text!r}; expected all, a whole number above 0, or'
+        ' random:LOW:HIGH with 1 ≤ LOW ≤ HIGH'
+    )
+  return LocalSteps(kind, low, high)

@@ -1,0 +1,119 @@
+"""Hyperparameters that differ from client to client.
+
+Written as JSON text: `{"gamma": {"client 7": 0.2}, "local_steps": {"client 7":
+[3, 1]}}`. Clients that are not listed have the common value.
+"""
+
+from collections.abc import Mapping
+import json
+import math
+from typing import Union
+
+NAMES = (
+    'gamma',
+    'client_learning_rate',
+    'local_steps',
+    'weight',
+    'dual_step',
+    'aggregation_step',
+)
+
+Numbers = Union[float, tuple[int, ...]]
+
+
+def parse(text: str) -> dict[str, dict[str, Numbers]]:
+  """Reads the text.
+
+  Args:
+    text: See the module's docstring. `local_steps` takes a whole number or a
+      list of them, gone through round by round; the others of `NAMES` take a
+      number above 0 (`dual_step` and `aggregation_step` also 0).
+
+  Returns:
+    Hyperparameter to client id to value.
+
+  Raises:
+    ValueError: One line: what is wrong, and what would be right.
+  """
+  try:
+    given = json.loads(text)
+  except ValueError:
+    given = None
+  if not isinstance(given, dict):
+    raise ValueError(
+        f'per_client: {_short(text)}; expected JSON such as'
+        ' {"gamma": {"client id": 0.1}}'
+    )
+  values = {}
+  for name, by_id in given.items():
+    if name not in NAMES:
+      raise ValueError(
+          f'per_client: {name} cannot differ between clients; '
+          + ', '.join(NAMES)
+          + ' can'
+      )
+    if not isinstance(by_id, dict) or not by_id:
+      raise ValueError(
+          f'per_client: {name} is {_short(by_id)}; expected values by client id'
+      )
+    values[name] = {i: _value(name, i, v) for i, v in by_id.items()}
+  return values
+
+
+def _value(name, client_id, value):
+  if name == 'local_steps':
+    steps = value if isinstance(value, list) else [value]
+    if steps and all(type(s) is int and s >= 1 for s in steps):
+      return tuple(steps)
+    wanted = 'a whole number above 0 or a list of them'
+  else:
+    least = 0 if name in ('dual_step', 'aggregation_step') else math.ulp(0.0)
+    is_number = type(value) in (int, float) and math.isfinite(value)
+    if is_number and value >= least:
+      return float(value)
+    wanted = '0 or above' if not least else 'a number above 0'
+  raise ValueError(
+      f'per_client: {name} of {client_id!r} is {_short(value)}; expected'
+      f' {wanted}'
+  )
+
+
+def _short(value):
+  text = repr(value)
+  return text if len(text) <= 60 else text[:57] + '...'
+
+
+def of_client(
+    tables: Mapping[str, Mapping[str, float]], hparams, client_id
+):
+  """One client's hyperparameters.
+
+  Args:
+    tables: Hyperparameter to client id to value, all numbers.
+    hparams: Ordered dictionary of float64 scalar tensors, the common values;
+      1 where there is none.
+    client_id: String scalar tensor.
+
+  Returns:
+    `hparams` with the client's own values in place.
+  """
+  import tensorflow as tf  # Parsing must not need TensorFlow.
+
+  values = hparams.copy()
+  for name, by_id in tables.items():
+    here = tf.equal(tf.constant(list(by_id)), client_id)
+    own = tf.constant(list(by_id.values()), tf.float64)
+    own = tf.reduce_sum(tf.where(here, own, tf.zeros_like(own)))
+    common = tf.cast(hparams.get(name, 1.0), tf.float64)
+    values[name] = tf.where(tf.reduce_any(here), own, common)
+  return values
+
+
+def steps_of_client(by_id: Mapping[str, tuple[int, ...]], client_id):
+  """One client's own numbers of steps, an int64 vector; [0] if it has none."""
+  import tensorflow as tf
+
+  rows = tf.ragged.constant([[0], *by_id.values()], tf.int64)
+  here = tf.equal(tf.constant(list(by_id)), client_id)
+  row = tf.reduce_sum(tf.where(here, tf.range(1, len(by_id) + 1), 0))
+  return rows[row]
