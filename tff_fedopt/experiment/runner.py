@@ -260,7 +260,7 @@ class _Attempt:
     before = self._directory.provenance()
     finished = status in run_dir_lib.FINISHED
     timing = records.read(self._directory.timing) if finished else None
-    task = self._program.task
+    task, process = self._program.task, self._program.process
     self._directory.write_provenance({
         **provenance.environment(),
         'status': status,
@@ -272,8 +272,9 @@ class _Attempt:
         'task': task.fingerprint(),
         'data_kind': task.data_kind,
         # Of one client in one round, read off the types of what is sent.
-        'bytes_down': self._program.process.bytes_down,
-        'bytes_up': self._program.process.bytes_up,
+        'bytes_down': process.bytes_down,
+        'bytes_up': process.bytes_up,
+        'bytes_total': process.bytes_down + process.bytes_up,
         'started': before.get('started', provenance.now()),
         'date': provenance.now() if finished else None,
         # Of all rounds, those before an interruption included.

@@ -132,6 +132,7 @@ def test_directory_of_a_finished_run(reference, programs):
   assert 0 < origin['wall_seconds'] < 100
   # Two weights each way, four bytes each.
   assert (origin['bytes_down'], origin['bytes_up']) == (8, 8)
+  assert origin['bytes_total'] == 16
   assert len(list((reference / 'checkpoints').iterdir())) == 1
   assert list((reference / 'tensorboard').iterdir())
   # The last row is what the last checkpoint's weights give.

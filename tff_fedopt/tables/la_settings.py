@@ -1,0 +1,278 @@
+"""Settings of Local Adaptivity's experiments: methods, rates, lengths.
+
+Of the published runs only the names of the optimizers are known, not rates, ε,
+accumulators, rounds of the language tasks or cohorts. What is unknown is ours:
+lengths and cohorts are those of Adaptive Federated Optimization (AFO), whose
+tasks these are, and rates are tuned on the grids below. Rates are base-10
+logarithms.
+"""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import tasks
+from tff_fedopt.tables import afo_scales
+from tff_fedopt.tables import afo_settings
+from tff_fedopt.tables import spec
+
+# Label in the paper's tables -> label in AFO's.
+TASKS = {
+    'SO NWP': 'SO NWP',
+    'Shakespeare NCP': 'Shakespeare',
+    'SO TP': 'SO LR',
+    'CIFAR-100': 'CIFAR-100',
+}
+LANGUAGE = ('SO NWP', 'Shakespeare NCP', 'SO TP')
+
+
+class Method(NamedTuple):
+  """Which optimizer at the server and at the clients, and how they go on."""
+
+  server: str
+  client: str
+  correction: str = 'none'
+  client_state: str = 'restart'
+
+
+FEDAVG = Method('SGD', 'SGD')
+CLIENT_ONLY = Method('SGD', 'AdaGrad')
+SERVER_ONLY = Method('AdaGrad', 'SGD')
+BOTH = Method('AdaGrad', 'AdaGrad')
+BOTH_LOCAL = Method('AdaGrad', 'AdaGrad', 'local')
+BOTH_GLOBAL = Method('AdaGrad', 'AdaGrad', 'global')
+SYNCHRONISED = Method('AdaGrad', 'AdaGrad', client_state='sync')
+
+# Optimizer -> algorithm with it at the server, and AFO's name for that.
+_SERVERS = {
+    'SGD': ('fedavg', 'FedAvg'),
+    'AdaGrad': ('fedadagrad', 'FedAdagrad'),
+    'Adam': ('fedadam', 'FedAdam'),
+    'Yogi': ('fedyogi', 'FedYogi'),
+}
+# Where the accumulator of a client optimizer begins: the defaults that the
+# published code leaves in place.
+_ACCUMULATORS = {'AdaGrad': 0.1, 'Adam': 0.0, 'Yogi': 1.0}
+_EPSILON = 1e-3
+_TAU = -3.0
+
+
+# The 28 pairs of each task: client rates, server rates.
+GRIDS = {
+    'SO NWP': ((-2, -1.5, -1, -0.5, 0, 0.5, 1), (-2.5, -2, -1.5, -1)),
+    'Shakespeare NCP': ((-2, -1.5, -1, -0.5, 0, 0.5, 1), (-2, -1.5, -1, -0.5)),
+    'SO TP': ((-1, -0.5, 0, 0.5, 1, 1.5, 2), (-1, -0.5, 0, 0.5)),
+    'CIFAR-100': ((-3, -2.5, -2, -1.5, -1, -0.5, 0), (-2, -1.5, -1, 0)),
+}
+
+
+def hyperparameters(
+    method: Method, form: str, client: float, server: float, tau: float = _TAU
+) -> dict[str, Any]:
+  """Returns a method's hyperparameters, every choice spelled out.
+
+  Clients are weighted by their examples, and N_i is exact with `form='paper'`,
+  that of the published recursion with `form='code'`.
+
+  Args:
+    method: The method.
+    form: `code` or `paper`.
+    client: log10 of the client learning rate.
+    server: log10 of the server learning rate.
+    tau: log10 of the τ of an adaptive server.
+
+  Returns:
+    Name to value.
+  """
+  values = {
+      'form': form,
+      'client_learning_rate': 10.0**client,
+      'server_learning_rate': 10.0**server,
+      'client_weighting': 'examples',
+  }
+  if method.server != 'SGD':
+    values.update(
+        tau=10.0**tau,
+        initial_accumulator=0.0 if form == 'code' else 10.0 ** (2 * tau),
+    )
+  if method.server in ('Adam', 'Yogi'):
+    values.update(
+        beta1=0.9,
+        beta2=0.999 if form == 'code' else 0.99,
+        bias_correction=form == 'code',
+    )
+  if method.client != 'SGD':
+    values.update(
+        client_optimizer=method.client.lower(),
+        client_epsilon=_EPSILON,
+        client_initial_accumulator=_ACCUMULATORS[method.client],
+        client_state=method.client_state,
+        correction=method.correction,
+    )
+  if method.client in ('Adam', 'Yogi'):
+    values.update(
+        client_beta1=0.9,
+        client_beta2=0.999,
+        client_bias_correction=form == 'code',
+    )
+  return values
+
+
+_SERVER_ADAM = Method('Adam', 'SGD')
+_ADAM_ADAGRAD = Method('Adam', 'AdaGrad')
+_UNTUNED = 'ours: the rates of the uncorrected or nearest method, not tuned'
+
+
+def _tuned(clients, servers):
+  return (
+      f'ours-tuned (client {_listed(clients)} × server {_listed(servers)},'
+      f' {QUICK_ROUNDS} rounds)'
+  )
+
+
+def _listed(numbers):
+  return ', '.join(f'{n:g}' for n in numbers)
+
+
+QUICK_ROUNDS = 20
+_SGD_TP = _tuned((1, 2), (-0.5, 0, 0.5))
+_SGD_TEXT = _tuned((-0.5, 0), (-1.5, -1, 0))
+_SGD_CIFAR = _tuned((-1,), (-1, 0))
+_ADAGRAD_TP = _tuned((-0.5, 0, 0.5, 1, 1.5), (-1, -0.5, 0))
+_ADAGRAD_TEXT = _tuned((-0.5, 0), (-1.5, -1))
+
+# Task -> method -> log10 of client and server rate, where they are from.
+_QUICK = {
+    'SO TP': {
+        FEDAVG: (1, 0, _SGD_TP),
+        CLIENT_ONLY: (0.5, 0, _UNTUNED),
+        SERVER_ONLY: (2, 0.5, _SGD_TP),
+        BOTH: (0.5, -0.5, _ADAGRAD_TP),
+        BOTH_LOCAL: (0.5, -0.5, _UNTUNED),
+        BOTH_GLOBAL: (0.5, -0.5, _UNTUNED),
+    },
+    'SO NWP': {
+        FEDAVG: (0, 0, _SGD_TEXT),
+        CLIENT_ONLY: (-0.5, 0, _UNTUNED),
+        SERVER_ONLY: (0, -1, _SGD_TEXT),
+        BOTH: (-0.5, -1, _ADAGRAD_TEXT),
+        BOTH_LOCAL: (-0.5, -1, _UNTUNED),
+        BOTH_GLOBAL: (-0.5, -1, _UNTUNED),
+        _SERVER_ADAM: (0, -1, _SGD_TEXT),
+        **{
+            Method('Adam', client, correction): (rate, -1.5, _UNTUNED)
+            for client, rate in (('AdaGrad', -0.5), ('Adam', -2), ('Yogi', -2))
+            for correction in ('none', 'local', 'global')
+        },
+    },
+    'Shakespeare NCP': {
+        FEDAVG: (0, 0, _SGD_TEXT),
+        CLIENT_ONLY: (-0.5, 0, _UNTUNED),
+        SERVER_ONLY: (0, -1, _SGD_TEXT),
+        BOTH: (-0.5, -1, _ADAGRAD_TEXT),
+        BOTH_LOCAL: (-0.5, -1, _UNTUNED),
+        BOTH_GLOBAL: (-0.5, -1, _UNTUNED),
+        SYNCHRONISED: (-0.5, -1, _UNTUNED),
+    },
+    'CIFAR-100': {
+        _SERVER_ADAM: (-1, -1, _SGD_CIFAR),
+        _ADAM_ADAGRAD: (-1.5, -1, _UNTUNED),
+        Method('Adam', 'AdaGrad', 'local'): (-1.5, -1, _UNTUNED),
+    },
+}
+
+
+def _published(task_label, method):
+  """AFO's tuned rates for a method that AFO has, too."""
+  name = _SERVERS[method.server][1]
+  client, server, tau, source = afo_settings.tuned(TASKS[task_label], name)
+  return client, server, _TAU if tau is None else tau, source
+
+
+def settings(
+    profile: str, form: str, task_label: str, method: Method, **changes
+) -> list[spec.Setting]:
+  """Returns the candidate settings of a method on a task.
+
+  `quick`: the rates tuned by us. `paper`: AFO's tuned rates where clients run
+  SGD, else all pairs of `GRIDS`. `small`: of those the pair that `quick` uses,
+  since a grid of the full models would take days.
+
+  Args:
+    profile: `quick`, `small` or `paper`.
+    form: `code` or `paper`.
+    task_label: A key of `TASKS`.
+    method: The method.
+    **changes: Fields of `spec.Setting` to change.
+
+  Returns:
+    One or several settings.
+  """
+  if profile == 'quick':
+    client, server, source = _QUICK[task_label][method]
+    rates = [(client, server, _TAU)]
+  elif method.client == 'SGD':
+    *pair, source = _published(task_label, method)
+    rates = [pair]
+  elif profile == 'small':
+    client, server, _ = _QUICK[task_label][method]
+    rates = [(client, server, _TAU)]
+    source = 'ours: the rates of the quick profile, not tuned at this size'
+  else:
+    clients, servers = GRIDS[task_label]
+    rates = [(c, s, _TAU) for s in servers for c in clients]
+    source = (
+        f'ours-tuned (grid client {_listed(clients)} × server'
+        f' {_listed(servers)})'
+    )
+  return [
+      setting(
+          profile, form, task_label, method, *triple, source=source, **changes
+      )
+      for triple in rates
+  ]
+
+
+def setting(
+    profile: str,
+    form: str,
+    task_label: str,
+    method: Method,
+    client: float,
+    server: float,
+    tau: float = _TAU,
+    *,
+    source: str,
+    **changes,
+) -> spec.Setting:
+  """Returns one setting of a method; rates and τ as log10."""
+  scale = _scale(profile, task_label)
+  return spec.Setting(**{
+      'task': afo_settings.TASKS[TASKS[task_label]],
+      'algorithm': _SERVERS[method.server][0],
+      'hyperparameters': hyperparameters(method, form, client, server, tau),
+      'source': source,
+      'rounds': scale.rounds,
+      'cohort_size': scale.cohort_size,
+      'batch_size': scale.batch_size,
+      'local_epochs': scale.local_epochs,
+      'evaluate_every': scale.evaluate_every,
+      'validation_examples': scale.validation_examples,
+      'task_options': scale.task_options,
+      'label': f'log10 client rate {client:g}, server rate {server:g}',
+      **changes,
+  })
+
+
+_CIFAR_ROUNDS = 8000  # Published, unlike those of the language tasks.
+
+
+def _scale(profile, task_label):
+  scale = afo_scales.scale(TASKS[task_label], profile)
+  if profile == 'quick':
+    # More methods than AFO's tables have, in the same time.
+    return dataclasses.replace(
+        scale, rounds=QUICK_ROUNDS, evaluate_every=5, validation_examples=300
+    )
+  if profile == 'paper' and task_label == 'CIFAR-100':
+    return dataclasses.replace(scale, rounds=_CIFAR_ROUNDS)
+  return scale
