@@ -16,7 +16,7 @@ PROBLEM = quadratics.Problem(
     start=[3.0, 3.0],
     steps=[10, 10],
 )
-ROUNDS = 150
+ROUNDS = 100
 
 _ADAGRAD = {
     'form': 'paper',
