@@ -28,11 +28,11 @@ _QUICK = {
     # learned in so few rounds.
     'CIFAR-10': Scale(25, 10, 3, 500, task_options={'alpha': 1.0}),
     'CIFAR-100': Scale(25, 10, 3, 500),
-    'EMNIST CR': Scale(40, 10, 2, 500),
-    'Shakespeare': Scale(30, 10, 2, 300),
-    'SO NWP': Scale(30, 10, 2, 500),
-    'SO LR': Scale(40, 10, 2, 500),
-    'EMNIST AE': Scale(40, 10, 2, 500),
+    'EMNIST CR': Scale(40, 10, 4, 500),
+    'Shakespeare': Scale(30, 10, 3, 300),
+    'SO NWP': Scale(40, 10, 4, 500),
+    'SO LR': Scale(40, 10, 4, 500),
+    'EMNIST AE': Scale(40, 10, 4, 500),
 }
 _SMALL = {
     'CIFAR-10': Scale(30, 5, 5, 500),
@@ -44,7 +44,7 @@ _SMALL = {
     'EMNIST AE': Scale(100, 10, 5, 2000),
 }
 # How many of the last rounds are averaged; evaluations lie in between.
-LAST = {'quick': 6, 'small': 10, 'paper': 100}
+LAST = {'quick': 8, 'small': 10, 'paper': 100}
 
 
 def scale(task_label: str, profile: str) -> Scale:
