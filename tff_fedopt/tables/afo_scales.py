@@ -36,7 +36,7 @@ _QUICK = {
 }
 _SMALL = {
     'CIFAR-10': Scale(30, 5, 5, 500),
-    'CIFAR-100': Scale(30, 5, 5, 500),
+    'CIFAR-100': Scale(20, 5, 10, 500),
     'EMNIST CR': Scale(100, 10, 5, 2000),
     'Shakespeare': Scale(60, 10, 5, 1000),
     'SO NWP': Scale(40, 10, 5, 1000),
