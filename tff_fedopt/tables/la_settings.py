@@ -136,18 +136,18 @@ def _listed(numbers):
 _SGD_TP = _tuned((1, 2), (-0.5, 0, 0.5), rounds=25)
 _SGD_TEXT = _tuned((-0.5, 0), (-1.5, -1, 0), rounds=25)
 _SGD_CIFAR = _tuned((-1,), (-1, 0))
-_ADAGRAD_TP = _tuned((-0.5, 0, 0.5, 1, 1.5), (-1, -0.5, 0))
+_ADAGRAD_TP = _tuned((-0.5, 0, 0.5, 1, 1.5), (-1, -0.5))
 _ADAGRAD_NWP = _tuned((-0.5,), (-1.5, -1))
 
 # Task -> method -> log10 of client and server rate, where they are from.
 _QUICK = {
     'SO TP': {
         FEDAVG: (1, 0, _SGD_TP),
-        CLIENT_ONLY: (0.5, 0, _UNTUNED),
+        CLIENT_ONLY: (1, 0, _UNTUNED),
         SERVER_ONLY: (2, 0.5, _SGD_TP),
-        BOTH: (0.5, -0.5, _ADAGRAD_TP),
-        BOTH_LOCAL: (0.5, -0.5, _UNTUNED),
-        BOTH_GLOBAL: (0.5, -0.5, _UNTUNED),
+        BOTH: (1.5, -1, _ADAGRAD_TP),
+        BOTH_LOCAL: (1.5, -1, _UNTUNED),
+        BOTH_GLOBAL: (1.5, -1, _UNTUNED),
     },
     'SO NWP': {
         FEDAVG: (0, 0, _SGD_TEXT),
