@@ -92,7 +92,7 @@ def run_all(
             _result(spec, out_dir, **outcome)
         ),
     )
-  else:
+  elif pieces:  # TensorFlow is not loaded for nothing.
     cells = Cells(out_dir, resume, retries, settings, total=len(waiting))
     for spec in (spec for piece in pieces for spec in piece):
       collect(_result(spec, out_dir, **cells.run(spec)))

@@ -134,9 +134,13 @@ def _listed(numbers):
 
 
 _SGD_TP = _tuned((1, 2), (-0.5, 0, 0.5), rounds=25)
-_SGD_TEXT = _tuned((-0.5, 0), (-1.5, -1, 0), rounds=25)
+_SGD_NWP = _tuned((-0.5, 0), (-1.5, -1, 0), rounds=25)
+_SGD_SHAKESPEARE = _tuned((-0.5, 0), (-2, -1.5, -1, 0), rounds=30)
 _SGD_CIFAR = _tuned((-1,), (-1, 0))
-_ADAGRAD_TP = _tuned((-0.5, 0, 0.5, 1, 1.5), (-1, -0.5))
+_ADAGRAD_TP = (
+    'ours-tuned (client -0.5, 0, 0.5 × server -0.5, 0 and client 1, 1.5 × server'
+    ' -1, -0.5, 20 rounds)'
+)
 _ADAGRAD_NWP = _tuned((-0.5,), (-1.5, -1))
 
 # Task -> method -> log10 of client and server rate, where they are from.
@@ -150,13 +154,13 @@ _QUICK = {
         BOTH_GLOBAL: (1.5, -1, _UNTUNED),
     },
     'SO NWP': {
-        FEDAVG: (0, 0, _SGD_TEXT),
+        FEDAVG: (0, 0, _SGD_NWP),
         CLIENT_ONLY: (-0.5, 0, _UNTUNED),
-        SERVER_ONLY: (0, -1, _SGD_TEXT),
+        SERVER_ONLY: (0, -1, _SGD_NWP),
         BOTH: (-0.5, -1, _ADAGRAD_NWP),
         BOTH_LOCAL: (-0.5, -1, _UNTUNED),
         BOTH_GLOBAL: (-0.5, -1, _UNTUNED),
-        _SERVER_ADAM: (0, -1, _SGD_TEXT),
+        _SERVER_ADAM: (0, -1, _SGD_NWP),
         **{
             Method('Adam', client, correction): (rate, -1.5, _UNTUNED)
             for client, rate in (('AdaGrad', -0.5), ('Adam', -2), ('Yogi', -2))
@@ -164,9 +168,9 @@ _QUICK = {
         },
     },
     'Shakespeare NCP': {
-        FEDAVG: (0, 0, _SGD_TEXT),
+        FEDAVG: (0, 0, _SGD_SHAKESPEARE),
         CLIENT_ONLY: (-0.5, 0, _UNTUNED),
-        SERVER_ONLY: (0, -1, _SGD_TEXT),
+        SERVER_ONLY: (0, -1, _SGD_SHAKESPEARE),
         BOTH: (-0.5, -1, _UNTUNED),
         BOTH_LOCAL: (-0.5, -1, _UNTUNED),
         BOTH_GLOBAL: (-0.5, -1, _UNTUNED),

@@ -12,7 +12,8 @@ _CITATION = (
     ' Consistency, arXiv:2106.02305'
 )
 _LAST = {
-    profile: f'last:{count}' for profile, count in afo_scales.LAST.items()
+    **{name: f'last:{count}' for name, count in afo_scales.LAST.items()},
+    'quick': 'last:6',
 }
 _ONE_SEED = {'quick': (0,), 'small': (0,), 'paper': (1,)}
 
