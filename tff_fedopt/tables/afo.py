@@ -251,7 +251,7 @@ TABLES = (
         row_header='log10 server rate',
         column_header='log10 client rate',
         build=_lr_grid,
-        estimates={'quick': '10 min', 'small': 'days', 'paper': 'months'},
+        estimates={'quick': '5 min', 'small': 'days', 'paper': 'months'},
         notes=(_FORM_NOTE, _WEIGHT_NOTE),
     ),
     _table(
@@ -263,7 +263,7 @@ TABLES = (
         row_header='Method',
         column_header='log10 τ',
         build=_tau,
-        estimates={'quick': '10 min', 'small': 'days', 'paper': 'months'},
+        estimates={'quick': '5 min', 'small': 'days', 'paper': 'months'},
         notes=(_FORM_NOTE, _WEIGHT_NOTE, _TUNE_NOTE),
     ),
     _table(
