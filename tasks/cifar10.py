@@ -1,4 +1,4 @@
-"""CIFAR-10: 500 clients with Dirichlet label shares, ResNet-18-GN."""
+"""CIFAR-10: clients with Dirichlet label shares; as in FedOpt, or in FedInit."""
 
 from tasks import cifar_common
 from tasks import task as task_lib
@@ -40,6 +40,7 @@ INFO = task_lib.TaskInfo(
             'Seed of the split; its own, so that runs of other seeds share the'
             ' data.',
         ),
+        **cifar_common.NOISE,
         **cifar_common.OPTIONS,
     ),
 )
@@ -56,5 +57,6 @@ def load(request: task_lib.Request) -> task_lib.Task:
       num_clients=options['clients'] or (50 if request.is_synthetic else 500),
       alpha=options['alpha'],
       seed=options['partition_seed'],
+      noise=cifar_common.noise(options),
   )
   return cifar_common.load(INFO, request, opened, 10)

@@ -1,4 +1,4 @@
-"""CIFAR-100: 500 clients by Pachinko allocation, ResNet-18-GN."""
+"""CIFAR-100: clients by Pachinko allocation as in FedOpt, or as in FedInit."""
 
 from tasks import cifar_common
 from tasks import task as task_lib
@@ -23,20 +23,31 @@ INFO = task_lib.TaskInfo(
     options=dict(
         partition=task_lib.Option(
             'tff',
-            "Split: tff (the fixed file of TFF's loader) or pachinko (the same"
-            ' rule, drawn anew from the images of TensorFlow Datasets).',
-            choices=('tff', 'pachinko'),
+            "Split: tff (the fixed file of TFF's loader), pachinko (the same"
+            ' rule, drawn anew from the images of TensorFlow Datasets), or by'
+            ' fine label: hsu (Dirichlet, without replacement), flsim'
+            ' (Dirichlet, classes recycled), iid.',
+            choices=('tff', 'pachinko', 'hsu', 'flsim', 'iid'),
         ),
         alpha=task_lib.Option(
-            0.1, 'pachinko: concentration over coarse labels.', minimum=1e-6
+            0.1,
+            'pachinko: concentration over coarse labels; hsu, flsim: over fine'
+            ' ones.',
+            minimum=1e-6,
         ),
         beta=task_lib.Option(
             10.0, 'pachinko: concentration over fine labels.', minimum=1e-6
         ),
         clients=task_lib.Option(
-            500, 'pachinko: training clients of 100 images.', minimum=5
+            500,
+            'Training clients; with pachinko of 100 images each. tff has its'
+            ' own.',
+            minimum=5,
         ),
-        partition_seed=task_lib.Option(0, 'pachinko: seed of the split.'),
+        partition_seed=task_lib.Option(
+            0, 'Seed of the split, where it is drawn.'
+        ),
+        **cifar_common.NOISE,
         **cifar_common.OPTIONS,
     ),
 )
@@ -46,7 +57,8 @@ def load(request: task_lib.Request) -> task_lib.Task:
   """Opens the data and returns the task.
 
   Raises:
-    ValueError: The split cannot be drawn from the embedded data.
+    ValueError: The split cannot be drawn from the embedded data, or has no
+      noise.
   """
   # pylint: disable=g-import-not-at-top
   from tasks import cache
@@ -54,7 +66,22 @@ def load(request: task_lib.Request) -> task_lib.Task:
   # pylint: enable=g-import-not-at-top
 
   options = request.options
-  if options['partition'] == 'tff':
+  noise = cifar_common.noise(options)
+  if options['partition'] in image_clients.RULES:
+    opened = image_clients.open_cifar100_split(
+        request.folder('cifar100'),
+        rule=options['partition'],
+        num_clients=options['clients'],
+        alpha=options['alpha'],
+        seed=options['partition_seed'],
+        noise=noise,
+    )
+  elif noise.settings():
+    raise ValueError(
+        f'cifar100, {next(iter(noise.settings()))}: there is none with'
+        f' partition={options["partition"]}; use hsu, flsim or iid'
+    )
+  elif options['partition'] == 'tff':
     opened = cache.open_clients('cifar100', request.folder('cifar100'))
   elif request.is_synthetic:
     raise ValueError(

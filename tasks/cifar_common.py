@@ -1,14 +1,48 @@
-"""What the two CIFAR tasks share: ResNet-18-GN on augmented 24x24 crops."""
+"""What the two CIFAR tasks share: images and networks of FedOpt and FedInit."""
 
 import numpy as np
 
+from tasks import image_noise
 from tasks import image_preprocessing
 from tasks import task as task_lib
 
 METRIC = task_lib.Metric('accuracy', 'accuracy', '%', 100.0, True)
 SHUFFLE_BUFFER = 500
 
+# Of the training images by channel: mean and standard deviation, as published
+# with FL-Simulator.
+_CHANNELS = {
+    10: ((0.491, 0.482, 0.447), (0.247, 0.243, 0.262)),
+    100: ((0.5071, 0.4867, 0.4408), (0.2675, 0.2565, 0.2761)),
+}
+
+NOISE = dict(
+    client_noise=task_lib.Option(
+        0.0,
+        'FedInit: standard deviation of the strength of red, green and blue'
+        ' among clients. Published without a value.',
+    ),
+    class_noise=task_lib.Option(
+        0.0,
+        'FedInit: standard deviation of the brightness among classes. Published'
+        ' without a value.',
+    ),
+)
+
 OPTIONS = dict(
+    images=task_lib.Option(
+        'crops24',
+        'crops24: standardised 24x24 crops, see crop (FedOpt); padded32: whole'
+        ' images normalised by channel; for training mirrored and moved by up'
+        ' to 4 pixels, each with probability 1/2 (FedInit).',
+        choices=('crops24', 'padded32'),
+    ),
+    network=task_lib.Option(
+        'resnet18',
+        'resnet18: strides only in the stem (FedOpt); resnet18_strided: strides'
+        ' in all stages, or vgg11 without normalisation (FedInit).',
+        choices=('resnet18', 'resnet18_strided', 'vgg11'),
+    ),
     groups=task_lib.Option(
         2, 'Groups of every group normalisation; 2 as published.', minimum=1
     ),
@@ -20,13 +54,22 @@ OPTIONS = dict(
     ),
     crop=task_lib.Option(
         'batch',
-        'Training images: random 24x24 crops, mirrored at random, the corner'
+        'crops24, training images: random 24x24 crops, mirrored at random, the corner'
         ' drawn per batch as the code of the published runs did, or per image'
         ' as later code does; none crops the centre.',
         choices=('batch', 'image', 'none'),
     ),
     **task_lib.COMMON,
 )
+
+
+def noise(options) -> image_noise.Noise:
+  """Returns the noises that options ask for."""
+  return image_noise.Noise(
+      client=options['client_noise'],
+      classes=options['class_noise'],
+      seed=options['partition_seed'],
+  )
 
 
 def load(
@@ -39,18 +82,33 @@ def load(
     request: What was asked for.
     opened: `cache.Opened` with examples of `image` and `label`.
     classes: Number of classes.
+
+  Raises:
+    ValueError: The network does not take the images.
   """
   # pylint: disable=g-import-not-at-top
   from tasks import assembly
   from tasks.models import objectives
-  from tasks.models import resnet
   # pylint: enable=g-import-not-at-top
 
   options = request.options
-  size = dict(filters=8, blocks=(1, 1, 1)) if request.is_reduced else {}
+  whole = options['images'] == 'padded32'
+  if options['network'] == 'vgg11' and not whole:
+    raise ValueError(
+        f'{info.name}, network: vgg11 halves images five times and does not'
+        ' take 24x24 crops; use images=padded32'
+    )
   images_per_corner = dict(batch=request.batch_size, image=1)
 
   def prepare(examples, rng):
+    if whole:
+      images = image_preprocessing.padded_crops(
+          image_preprocessing.normalised(
+              examples['image'], *_CHANNELS[classes]
+          ),
+          rng,
+      )
+      return images, examples['label'].astype(np.int32)
     if options['crop'] == 'none':
       return prepare_eval(examples)
     images = image_preprocessing.random_crops(
@@ -59,13 +117,17 @@ def load(
     return images, examples['label'].astype(np.int32)
 
   def prepare_eval(examples):
-    images = image_preprocessing.central_crops(examples['image'])
+    images = (
+        image_preprocessing.normalised(examples['image'], *_CHANNELS[classes])
+        if whole
+        else image_preprocessing.central_crops(examples['image'])
+    )
     return images, examples['label'].astype(np.int32)
 
   pipeline = assembly.Pipeline(
       prepare=prepare,
       prepare_eval=prepare_eval,
-      x=((24, 24, 3), 'float32'),
+      x=((32, 32, 3) if whole else (24, 24, 3), 'float32'),
       y=((), 'int32'),
       decode=lambda raw: dict(image=raw['image'], label=raw['label']),
       shuffle_buffer=SHUFFLE_BUFFER,
@@ -76,9 +138,28 @@ def load(
       request,
       opened,
       pipeline,
-      lambda: resnet.ResNet(
-          classes, request.seed, groups=options['groups'], **size
-      ),
+      lambda: _network(request, classes),
       objectives.classification(),
       weight_decay=options['weight_decay'],
   )
+
+
+def _network(request, classes):
+  """The network asked for, or a smaller one of its family."""
+  # pylint: disable=g-import-not-at-top
+  from tasks.models import resnet
+  from tasks.models import strided_resnet
+  from tasks.models import vgg
+  # pylint: enable=g-import-not-at-top
+
+  options, reduced = request.options, request.is_reduced
+  if options['network'] == 'vgg11':
+    size = dict(filters=8) if reduced else {}
+    return vgg.Vgg11(classes, request.seed, **size)
+  size = dict(filters=8, blocks=(1, 1, 1)) if reduced else {}
+  kind = (
+      resnet.ResNet
+      if options['network'] == 'resnet18'
+      else strided_resnet.StridedResNet
+  )
+  return kind(classes, request.seed, groups=options['groups'], **size)

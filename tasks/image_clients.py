@@ -3,7 +3,8 @@
 CIFAR-10 has no TFF loader; its images come from TensorFlow Datasets or from a
 `cifar10.npz` (x_train, y_train, x_test, y_test), and are split here. CIFAR-100
 from TensorFlow Datasets goes through our own Pachinko allocation into the file
-that TFF's CIFAR-100 loader reads.
+that TFF's CIFAR-100 loader reads; for the other splits its images are taken out
+of that loader's file, or from TensorFlow Datasets too.
 """
 
 import collections
@@ -17,6 +18,7 @@ import numpy as np
 
 from tasks import cache
 from tasks import file_check
+from tasks import image_noise
 from tasks import partition
 from tasks import sqlite_writer
 
@@ -115,23 +117,60 @@ def _npz(path: str) -> _Source:
   )
 
 
+def _federated(dataset: str, path: str, data_dir: str) -> _Source:
+  """The images in the file of a TFF loader, client after client."""
+  stat = os.stat(path)
+
+  def read():
+    opened = cache.open_clients(dataset, data_dir)
+    splits = {}
+    for split in ('train', 'test'):
+      parts = [
+          batch
+          for client in opened[split].client_ids
+          for batch in opened[split]
+          .create_tf_dataset_for_client(client)
+          .batch(1000)
+          .as_numpy_iterator()
+      ]
+      splits[split] = {
+          name: np.concatenate([part[name] for part in parts])
+          for name in ('image', 'label')
+      }
+    return splits, opened.kind
+
+  return _Source(
+      f'tff {os.path.abspath(path)} {stat.st_size} {stat.st_mtime_ns}', read
+  )
+
+
 def _client_rows(
-    split: str, arrays: Mapping[str, np.ndarray], dealt: np.ndarray
+    split: str,
+    arrays: Mapping[str, np.ndarray],
+    dealt: np.ndarray,
+    noise: image_noise.Noise,
 ) -> Iterator[tuple[str, str, list[bytes]]]:
   """What the SQLite writer wants, for one split."""
   width = len(str(len(dealt) - 1))
   for client, indices in enumerate(dealt):
+    own = {name: array[indices] for name, array in arrays.items()}
+    if split == 'train':
+      own['image'] = noise.disturbed(own['image'], own['label'], client)
     examples = [
         sqlite_writer.serialized_example(
-            **{name: array[i] for name, array in arrays.items()}
+            **{name: array[i] for name, array in own.items()}
         )
-        for i in indices
+        for i in range(len(indices))
     ]
     yield split, f'{client:0{width}d}', examples
 
 
 def _write(
-    path: str, source: _Source, deal, settings: Mapping[str, Any]
+    path: str,
+    source: _Source,
+    deal,
+    settings: Mapping[str, Any],
+    noise: image_noise.Noise = image_noise.Noise(),
 ) -> None:
   """Splits the images and writes the file unless it is there."""
 
@@ -141,7 +180,7 @@ def _write(
     rows = (
         row
         for split, arrays in splits.items()
-        for row in _client_rows(split, arrays, dealt[split])
+        for row in _client_rows(split, arrays, dealt[split], noise)
     )
     sqlite_writer.write_database(
         unfinished,
@@ -170,6 +209,7 @@ def open_cifar10(
     num_clients: int = 500,
     alpha: float = 0.1,
     seed: int = 0,
+    noise: image_noise.Noise = image_noise.Noise(),
     allow_download: bool = False,
 ) -> cache.Opened:
   """Opens CIFAR-10, split among clients.
@@ -188,6 +228,7 @@ def open_cifar10(
     num_clients: Training clients.
     alpha: Concentration of the Dirichlet rules; 'iid' ignores it.
     seed: Seed of the partition.
+    noise: What is done to training images.
     allow_download: Whether TensorFlow Datasets may download the images.
 
   Returns:
@@ -198,19 +239,24 @@ def open_cifar10(
     DataError: If there are no usable images.
     ValueError: If the rule is unknown or the partition impossible.
   """
-  if rule not in RULES:
-    raise ValueError(
-        f'unknown partition {rule!r}, there are {", ".join(RULES)}'
-    )
   data_dir = os.path.expanduser(data_dir or cache.default_data_dir())
   npz = os.path.join(data_dir, 'cifar10.npz')
   if os.path.exists(npz):
     source = _npz(npz)
   else:
     source = _tfds('cifar10', data_dir, allow_download)
-  settings = dict(dataset='cifar10', rule=rule, clients=num_clients, seed=seed)
+  return _open_split('cifar10', source, rule, num_clients, alpha, seed, noise)
+
+
+def _open_split(dataset, source, rule, num_clients, alpha, seed, noise):
+  """Splits images by a rule, or opens what was split before."""
+  if rule not in RULES:
+    raise ValueError(
+        f'unknown partition {rule!r}, there are {", ".join(RULES)}'
+    )
+  settings = dict(dataset=dataset, rule=rule, clients=num_clients, seed=seed)
   options = {} if rule == 'iid' else dict(alpha=alpha)
-  settings.update(options)
+  settings.update(options, **noise.settings())
 
   def deal(split, arrays):
     if split == 'test':
@@ -220,10 +266,10 @@ def open_cifar10(
         arrays['label'], num_clients=num_clients, seed=seed, **options
     )
 
-  path = os.path.join(_folder(source, settings), 'cifar10.sqlite')
-  _write(path, source, deal, settings)
+  path = os.path.join(_folder(source, settings), f'{dataset}.sqlite')
+  _write(path, source, deal, settings, noise)
   split_names = dict(train='train', test='test')
-  found = file_check.check_file(path, 'cifar10', split_names)
+  found = file_check.check_file(path, dataset, split_names)
   return cache.opened(found, _open_images(path))
 
 
@@ -249,6 +295,44 @@ def _open_images(path: str):
       )
       for split in ('train', 'test')
   }
+
+
+def open_cifar100_split(
+    data_dir: Optional[str] = None,
+    *,
+    rule: str = 'flsim',
+    num_clients: int = 100,
+    alpha: float = 0.1,
+    seed: int = 0,
+    noise: image_noise.Noise = image_noise.Noise(),
+    allow_download: bool = False,
+) -> cache.Opened:
+  """Opens CIFAR-100, split among clients by fine label alone.
+
+  Args:
+    data_dir: Folder of the file of TFF's loader or of TensorFlow Datasets; None
+      for TFF's own cache.
+    rule: A key of `RULES`.
+    num_clients: Training clients.
+    alpha: Concentration of the Dirichlet rules; 'iid' ignores it.
+    seed: Seed of the partition.
+    noise: What is done to training images.
+    allow_download: Whether TensorFlow Datasets may download the images.
+
+  Returns:
+    As `open_cifar10`.
+
+  Raises:
+    DataError: If there are no usable images.
+    ValueError: If the rule is unknown or the partition impossible.
+  """
+  data_dir = os.path.expanduser(data_dir or cache.default_data_dir())
+  path = os.path.join(data_dir, cache.DATASETS['cifar100'].filename)
+  if os.path.exists(path):
+    source = _federated('cifar100', path, data_dir)
+  else:
+    source = _tfds('cifar100', data_dir, allow_download)
+  return _open_split('cifar100', source, rule, num_clients, alpha, seed, noise)
 
 
 def open_cifar100(

@@ -8,7 +8,9 @@ import tensorflow_datasets as tfds
 
 from tasks import cache
 from tasks import image_clients
+from tasks import image_noise
 from tasks import real_data_for_tests
+from tasks import synthetic
 
 
 @pytest.fixture(autouse=True)
@@ -81,6 +83,64 @@ def test_settings_decide_the_partition(tmp_path):
   # Other images are not taken for the ones that were split.
   _write_npz(tmp_path, y_train=np.repeat(np.arange(10), 20)[::-1])
   assert hash_of(seed=1) != hashes[1]
+
+
+def test_noise_of_clients_and_classes(tmp_path):
+  arrays = _write_npz(tmp_path)
+  options = dict(rule='flsim', num_clients=4, seed=3)
+  noise = image_noise.Noise(client=0.2, classes=0.1, seed=3)
+  plain, noisy = (
+      image_clients.open_cifar10(str(tmp_path), noise=n, **options)
+      for n in (image_noise.Noise(), noise)
+  )
+  # The same images at the same clients.
+  assert (
+      plain.provenance['partition_hash'] == noisy.provenance['partition_hash']
+  )
+  assert '"client_noise": 0.2' in noisy.provenance['partition']
+  assert 'noise' not in plain.provenance['partition']
+  before, after = (_stored(opened['train']) for opened in (plain, noisy))
+  shifts = noise.brightness(10)
+  for number, client in enumerate(before):
+    gains = noise.strengths(number)
+    for one, other in zip(before[client], after[client]):
+      assert one['label'] == other['label']
+      x = np.clip(one['image'] / 255 * gains, 0, 1)
+      x = np.clip(x + shifts[one['label']], 0, 1)
+      assert np.abs(255 * x - other['image']).max() <= 0.5 + 1e-6
+  # Test images are as they were.
+  test = [e for c in _stored(noisy['test']).values() for e in c]
+  np.testing.assert_array_equal([e['image'] for e in test], arrays['x_test'])
+
+
+def test_strengths_of_noise():
+  noise = image_noise.Noise(client=0.2, classes=0.1)
+  gains = np.array([noise.strengths(i) for i in range(2000)])
+  np.testing.assert_allclose(gains.mean(axis=0), 1, atol=0.02)
+  np.testing.assert_allclose(gains.std(axis=0), 0.2, atol=0.01)
+  assert abs(np.corrcoef(gains.T)[0, 1]) < 0.1
+  shifts = noise.brightness(3000)
+  assert abs(shifts.mean()) < 0.01 and abs(shifts.std() - 0.1) < 0.01
+  # The first classes' are those of fewer classes.
+  np.testing.assert_array_equal(noise.brightness(7), shifts[:7])
+  other = image_noise.Noise(client=0.2, classes=0.1, seed=1)
+  assert not np.array_equal(other.strengths(0), gains[0])
+
+
+def test_cifar100_of_the_loaders_file_split_anew(tmp_path):
+  data_dir = synthetic.ensure('cifar100', str(tmp_path))
+  opened = image_clients.open_cifar100_split(
+      data_dir, rule='iid', num_clients=20, seed=1
+  )
+  assert opened.kind == 'synthetic'
+  assert opened.counts == {'train': (20, 10_000), 'test': (20, 2_000)}
+  loaded = cache.open_clients('cifar100', data_dir)
+  key = lambda e: (e['image'].tobytes(), int(e['label']))
+  ours, theirs = (
+      {key(e) for c in _stored(o['train']).values() for e in c}
+      for o in (opened, loaded)
+  )
+  assert ours == theirs
 
 
 @pytest.mark.parametrize(

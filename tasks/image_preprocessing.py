@@ -1,14 +1,21 @@
-"""From CIFAR images to normalised 24x24 crops, in NumPy."""
+"""From CIFAR images to what networks take, in NumPy: two published ways."""
 
 import numpy as np
 
 CROP = 24
+_PADDING = 4
 
 
-def _crops(images: np.ndarray, top: np.ndarray, left: np.ndarray) -> np.ndarray:
+def _crops(
+    images: np.ndarray,
+    top: np.ndarray,
+    left: np.ndarray,
+    height: int = CROP,
+    width: int = CROP,
+) -> np.ndarray:
   """The crop of every image at its own corner."""
   windows = np.lib.stride_tricks.sliding_window_view(
-      images, (CROP, CROP), axis=(1, 2)
+      images, (height, width), axis=(1, 2)
   )
   chosen = windows[np.arange(len(images)), top, left]
   return np.moveaxis(chosen, 1, -1)
@@ -68,3 +75,48 @@ def random_crops(
   mirrored = rng.random(n) < 0.5
   crops = np.where(mirrored[:, None, None, None], crops[:, :, ::-1], crops)
   return standardised(crops)
+
+
+def normalised(
+    images: np.ndarray, mean: tuple[float, ...], std: tuple[float, ...]
+) -> np.ndarray:
+  """Returns (x / 255 - mean) / std by channel.
+
+  Args:
+    images: uint8 [n, height, width, channels].
+    mean: Of each channel, in [0, 1].
+    std: Of each channel.
+
+  Returns:
+    float32, of the same shape.
+  """
+  scale = np.float32(1 / 255) / np.float32(std)
+  return images * scale - np.float32(mean) / np.float32(std)
+
+
+def padded_crops(images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+  """Returns normalised images, some mirrored, some moved.
+
+      with probability 1/2: mirrored
+      with probability 1/2: a random crop of its size out of the image with 4
+        zeros (of the normalised image) on each side
+
+  Source: FL-Simulator, training images of CIFAR.
+
+  Args:
+    images: float32 [n, height, width, channels], normalised.
+    rng: Source of the draws, each image its own.
+
+  Returns:
+    float32, of the same shape.
+  """
+  n, height, width, _ = images.shape
+  mirrored = rng.random(n) < 0.5
+  moved = rng.random(n) < 0.5
+  # The corner (4, 4) of the padded image gives the image itself.
+  corners = rng.integers(2 * _PADDING + 1, size=(n, 2))
+  top, left = np.where(moved[:, None], corners, _PADDING).T
+  images = np.where(mirrored[:, None, None, None], images[:, :, ::-1], images)
+  around = (_PADDING, _PADDING)
+  padded = np.pad(images, ((0, 0), around, around, (0, 0)))
+  return _crops(padded, top, left, height, width)

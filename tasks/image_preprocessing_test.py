@@ -83,3 +83,46 @@ def test_same_generator_same_crops():
   )
   np.testing.assert_array_equal(one, same)
   assert not np.array_equal(one, other)
+
+
+def test_normalised_by_channel():
+  images = _images()
+  mean, std = (0.5, 0.25, 0.1), (0.2, 0.5, 1.0)
+  np.testing.assert_allclose(
+      image_preprocessing.normalised(images, mean, std),
+      (images / 255 - np.array(mean)) / np.array(std),
+      atol=1e-5,
+  )
+
+
+def test_padded_crops():
+  """Half are mirrored, half moved, independently; what comes in is 0."""
+  n = 600
+  # Every pixel says where it is; 0 is nowhere.
+  places = np.arange(1, 1025, dtype=np.float32).reshape(1, 32, 32, 1)
+  images = np.repeat(places, n, axis=0)
+  crops = image_preprocessing.padded_crops(images, np.random.default_rng(1))
+  assert crops.shape == images.shape and crops.dtype == np.float32
+  mirrored, moves = [], []
+  padded = {
+      flipped: np.pad(images[0, :, ::-1] if flipped else images[0],
+                      ((4, 4), (4, 4), (0, 0)))
+      for flipped in (False, True)
+  }
+  for crop in crops:
+    flipped = bool(crop[16, 16, 0] > crop[16, 17, 0])
+    (top, left), = [
+        (top, left)
+        for top in range(9)
+        for left in range(9)
+        if np.array_equal(padded[flipped][top : top + 32, left : left + 32], crop)
+    ]
+    mirrored.append(flipped)
+    moves.append((top, left))
+  moved = np.array([move != (4, 4) for move in moves])
+  # Four standard deviations of a mean of 600 coins are 0.08.
+  assert abs(np.mean(mirrored) - 0.5) < 0.08
+  # One move in 81 is none.
+  assert abs(moved.mean() - 0.5 * 80 / 81) < 0.08
+  assert abs(np.mean(np.array(mirrored)[moved]) - 0.5) < 0.12
+  assert {top for top, _ in moves} == {left for _, left in moves} == set(range(9))

@@ -253,6 +253,9 @@ class TestRefusals:
           ('cifar10', dict(partition='fair'), "'fair'; one of hsu"),
           ('cifar100', dict(partition='pachinko'), 'needs --data_dir'),
           ('cifar100', dict(groups=3), '8 channels do not divide into 3'),
+          ('cifar100', dict(client_noise=0.1), 'client_noise: there is none'),
+          ('cifar10', dict(client_noise=-0.1), 'client_noise: -0.1; must be'),
+          ('cifar10', dict(network='vgg11'), 'use images=padded32'),
           ('shakespeare', dict(pooled=2), 'pooled: 2; one of'),
       ],
   )
@@ -352,3 +355,36 @@ def test_crops_of_a_batch_share_their_corner():
   assert distinct(none) == 1
   assert distinct(per_batch) == 2  # One corner, mirrored or not.
   assert distinct(per_image) > 10
+
+
+@pytest.mark.parametrize('name', ['cifar10', 'cifar100'])
+@pytest.mark.parametrize('network', ['resnet18_strided', 'vgg11'])
+def test_settings_of_fedinit(name, network):
+  task = tasks.load(
+      name,
+      partition='flsim',
+      alpha=0.6,
+      clients=100,
+      images='padded32',
+      network=network,
+      weight_decay=0,
+      client_noise=0.1,
+      class_noise=0.05,
+      batch_size=10,
+      local_epochs=5,
+  )
+  examples = dict(cifar10=50, cifar100=100)[name]
+  counts = task.fingerprint()['data']['counts']['train']
+  assert counts == [100, 100 * examples]
+  assert task.data_kind == 'synthetic'
+  client = task.train.client_ids[3]
+  batches = list(task.train.dataset_for_client(client, 0))
+  assert len(batches) == 5 * examples // 10
+  batch = next(iter(task.validation()))
+  assert batch['x'].shape[1:] == (32, 32, 3)
+  model = task.model_fn()
+  loss = model.forward_pass(batch, training=False).loss
+  # Not normalised in the end, a network's first outputs are not near 0.
+  assert float(loss) == pytest.approx(math.log(dict(
+      cifar10=10, cifar100=100
+  )[name]), rel=0.3)

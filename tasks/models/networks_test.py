@@ -16,6 +16,8 @@ from tasks.models import bag_of_words
 from tasks.models import cnn
 from tasks.models import language
 from tasks.models import resnet
+from tasks.models import strided_resnet
+from tasks.models import vgg
 
 
 def _images(*shape):
@@ -163,6 +165,9 @@ def test_bag_of_words_equals_dense_layer_on_frequencies():
 _FULL = {
     'cifar10': (lambda: resnet.ResNet(10, 0), 11_181_642),
     'cifar100': (lambda: resnet.ResNet(100, 0), 11_227_812),
+    'strided 10': (lambda: strided_resnet.StridedResNet(10, 0), 11_181_642),
+    'strided 100': (lambda: strided_resnet.StridedResNet(100, 0), 11_227_812),
+    'vgg': (lambda: vgg.Vgg11(10, 0), 9_750_922),
     'cnn': (lambda: cnn.ConvDropoutNet(62, 0), 1_206_590),
     'autoencoder': (lambda: autoencoder.Autoencoder(0), 2_837_314),
     'shakespeare': (
@@ -271,3 +276,67 @@ def test_embedding_gradient_is_repeatable():
   for _ in range(5):
     for a, b in zip(first, gradient()):
       np.testing.assert_array_equal(a, b)
+
+
+def _plain_group_norm(x, scale, offset, groups=2):
+  n, h, w, c = x.shape
+  parts = x.reshape(n, h * w, groups, c // groups)
+  mean = parts.mean(axis=(1, 3), keepdims=True)
+  variance = parts.var(axis=(1, 3), keepdims=True)
+  normal = ((parts - mean) / np.sqrt(variance + 1e-5)).reshape(x.shape)
+  return normal * scale + offset
+
+
+def _plain_conv(x, kernel, stride):
+  """A convolution with equal padding on all sides, by its definition."""
+  size = kernel.shape[0]
+  p = size // 2
+  x = np.pad(x, ((0, 0), (p, p), (p, p), (0, 0)))
+  windows = np.lib.stride_tricks.sliding_window_view(x, (size, size), (1, 2))
+  return np.einsum('nhwcij,ijco->nhwo', windows[:, ::stride, ::stride], kernel)
+
+
+def test_strided_resnet_is_its_definition():
+  network = strided_resnet.StridedResNet(5, 3, filters=4, blocks=(1, 1))
+  rng = np.random.default_rng(0)
+  for v in network.variables.trainable:
+    v.assign(v + 0.1 * rng.normal(size=v.shape))
+  w = {v.name.removesuffix(':0'): v.numpy() for v in network.variables.trainable}
+  images = _images(2, 32, 32, 3)
+  relu = lambda x: np.maximum(x, 0)
+
+  def unit(x, name, stride):
+    y = _plain_conv(x, w[f'{name}/kernel'], stride)
+    return _plain_group_norm(y, w[f'{name}/norm/scale'], w[f'{name}/norm/offset'])
+
+  x = relu(unit(images, 'stem/conv', 2))
+  assert x.shape == (2, 16, 16, 4)
+  x = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)), constant_values=-np.inf)
+  x = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2))
+  x = x[:, ::2, ::2].max(axis=(-1, -2))
+  for name, stride in (('stage1/block1', 1), ('stage2/block1', 2)):
+    y = unit(relu(unit(x, f'{name}/conv1', stride)), f'{name}/conv2', 1)
+    x = relu(y + (x if stride == 1 else unit(x, f'{name}/shortcut', 2)))
+  assert x.shape == (2, 4, 4, 8)
+  expected = x.mean(axis=(1, 2)) @ w['head/kernel'] + w['head/bias']
+  np.testing.assert_allclose(network(images, None), expected, atol=1e-4)
+
+
+def test_vgg_is_its_definition():
+  network = vgg.Vgg11(5, 3, filters=2)
+  rng = np.random.default_rng(0)
+  for v in network.variables.trainable:
+    v.assign(v + 0.1 * rng.normal(size=v.shape))
+  w = {v.name.removesuffix(':0'): v.numpy() for v in network.variables.trainable}
+  images = x = _images(2, 32, 32, 3)
+  for number in range(1, 9):
+    x = _plain_conv(x, w[f'conv{number}/kernel'], 1)
+    x = np.maximum(x + w[f'conv{number}/bias'], 0)
+    if number in (1, 2, 4, 6, 8):
+      n, h, _, c = x.shape
+      x = x.reshape(n, h // 2, 2, h // 2, 2, c).max(axis=(2, 4))
+  x = x.reshape(2, -1)
+  for name in ('dense1', 'dense2'):
+    x = np.maximum(x @ w[f'{name}/kernel'] + w[f'{name}/bias'], 0)
+  expected = x @ w['head/kernel'] + w['head/bias']
+  np.testing.assert_allclose(network(images, None), expected, rtol=1e-4)

@@ -1,0 +1,122 @@
+"""ResNet-18 with group normalisation as in FL-Simulator: strided stages."""
+
+import math
+
+import tensorflow as tf
+
+from tasks.models import group_norm
+from tasks.models import variables as variables_lib
+
+_EPSILON = 1e-5
+
+
+class StridedResNet:
+  """The CIFAR network of FedInit, and smaller ones of its family.
+
+    stem    conv 7x7 stride 2 - GN - ReLU - max-pool 3x3 stride 2
+    stage s `blocks[s]` basic blocks of width 2^s `filters`:
+            ReLU(x' + GN(conv3x3(ReLU(GN(conv3x3(x)))))); the first block of
+            every stage but the first has stride 2 and x' = GN(conv1x1(x)), else
+            x' = x
+    head    mean over space - dense
+
+  This is torchvision's ResNet-18, every batch normalisation replaced by a group
+  normalisation: with `filters=64`, `blocks=(2, 2, 2, 2)` and two groups
+  11 181 642 parameters for 10 classes, 11 227 812 for 100. Padding is the same
+  on all sides. Initial values as there: convolutions N(0, 2 / fan-out), dense
+  weights and bias uniform within 1/√fan-in.
+
+  Source: FL-Simulator; FedInit (settings of the experiments).
+  """
+
+  uses_dropout = False
+
+  def __init__(
+      self, num_classes, seed, *, filters=64, blocks=(2, 2, 2, 2), groups=2
+  ):
+    """Creates the weights.
+
+    Args:
+      num_classes: int.
+      seed: int, seed of the initial values.
+      filters: int, width of the stem and the first stage.
+      blocks: ints, number of blocks of each stage.
+      groups: int, groups of every normalisation.
+
+    Raises:
+      ValueError: `filters` do not divide into the groups.
+    """
+    if filters % groups:
+      raise ValueError(
+          f'groups: {groups}; {filters} channels do not divide into {groups}'
+          ' groups, choose a divisor'
+      )
+    self.variables = variables_lib.Variables(seed)
+    self._groups = groups
+    self._stem = self._conv_norm('stem/conv', 7, 3, filters)
+    self._blocks = []
+    width_in = filters
+    for stage, count in enumerate(blocks):
+      width = filters * 2**stage
+      for index in range(count):
+        name = f'stage{stage + 1}/block{index + 1}'
+        strided = stage > 0 and index == 0
+        self._blocks.append(
+            dict(
+                stride=2 if strided else 1,
+                conv1=self._conv_norm(f'{name}/conv1', 3, width_in, width),
+                conv2=self._conv_norm(f'{name}/conv2', 3, width, width),
+                shortcut=(
+                    self._conv_norm(f'{name}/shortcut', 1, width_in, width)
+                    if strided
+                    else None
+                ),
+            )
+        )
+        width_in = width
+    limit = variables_lib.uniform(1 / math.sqrt(width_in))
+    self._dense = (
+        self.variables.add('head/kernel', [width_in, num_classes], limit),
+        self.variables.add('head/bias', [num_classes], limit),
+    )
+    self.decayed = [
+        v for v in self.variables.trainable if '/norm' not in v.name
+    ]
+
+  def __call__(self, x, dropout):
+    """Returns logits `[batch, classes]` of images `[batch, size, size, 3]`."""
+    del dropout
+    x = tf.nn.relu(self._apply(x, self._stem, 2))
+    # Nothing is below 0 after the ReLU: padding with 0 is no padding at all.
+    x = tf.nn.max_pool2d(_padded(x, 1), 3, 2, 'VALID')
+    for block in self._blocks:
+      residual = tf.nn.relu(self._apply(x, block['conv1'], block['stride']))
+      residual = self._apply(residual, block['conv2'], 1)
+      if block['shortcut'] is not None:
+        x = self._apply(x, block['shortcut'], block['stride'])
+      x = tf.nn.relu(x + residual)
+    kernel, bias = self._dense
+    return tf.matmul(tf.reduce_mean(x, axis=[1, 2]), kernel) + bias
+
+  def _conv_norm(self, name, size, width_in, width):
+    return (
+        self.variables.add(
+            f'{name}/kernel',
+            [size, size, width_in, width],
+            variables_lib.normal(math.sqrt(2 / (size * size * width))),
+        ),
+        self.variables.add(f'{name}/norm/scale', [width], variables_lib.ones),
+        self.variables.add(f'{name}/norm/offset', [width], variables_lib.zeros),
+    )
+
+  def _apply(self, x, conv_norm, stride):
+    kernel, scale, offset = conv_norm
+    x = tf.nn.conv2d(_padded(x, kernel.shape[0] // 2), kernel, stride, 'VALID')
+    return group_norm.group_norm(x, scale, offset, self._groups, _EPSILON)
+
+
+def _padded(x, margin):
+  """The images with zeros around them, as many on every side."""
+  if not margin:
+    return x
+  return tf.pad(x, [[0, 0], [margin, margin], [margin, margin], [0, 0]])
