@@ -6,12 +6,12 @@ Importing this package needs no TensorFlow; neither do the specs.
 import difflib
 
 from tff_fedopt.tables import afo
+from tff_fedopt.tables import fedinit
 from tff_fedopt.tables import local_adaptivity
 from tff_fedopt.tables import spec
 
-_SPECS = {
-    table.id: table for table in (*afo.TABLES, *local_adaptivity.TABLES)
-}
+_ALL = (*afo.TABLES, *local_adaptivity.TABLES, *fedinit.TABLES)
+_SPECS = {table.id: table for table in _ALL}
 # What a command without table names makes.
 DEFAULT = ('afo_main',)
 

@@ -226,9 +226,14 @@ def _target(result):
 
 def _sensitivity(result):
   figure, axes = _subplots(len(result.panels), 3.6, 2.8)
-  columns = _columns(result)
   styles = _style(dict.fromkeys(row for _, row in _by_row(result)))
   for axis, panel in zip(axes, result.panels):
+    # Panels may vary different things.
+    columns = list(
+        dict.fromkeys(
+            c.cell.column for c in result.cells if c.cell.panel == panel
+        )
+    )
     for (its_panel, row), cells in _by_row(result).items():
       if its_panel != panel:
         continue
