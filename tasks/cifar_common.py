@@ -156,10 +156,8 @@ def _network(request, classes):
   if options['network'] == 'vgg11':
     size = dict(filters=8) if reduced else {}
     return vgg.Vgg11(classes, request.seed, **size)
-  size = dict(filters=8, blocks=(1, 1, 1)) if reduced else {}
-  kind = (
-      resnet.ResNet
-      if options['network'] == 'resnet18'
-      else strided_resnet.StridedResNet
-  )
+  kind, blocks = resnet.ResNet, (1, 1, 1)
+  if options['network'] == 'resnet18_strided':
+    kind, blocks = strided_resnet.StridedResNet, (1, 1)
+  size = dict(filters=8, blocks=blocks) if reduced else {}
   return kind(classes, request.seed, groups=options['groups'], **size)

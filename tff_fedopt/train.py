@@ -61,6 +61,8 @@ def _define_flags(values: flags.FlagValues) -> None:
       ('validation_examples', 'evaluate on so many examples only'),
   ):
     count(_RUN, name, None, meaning)
+  cohorts = 'fixed: always cohort_size clients; bernoulli: so many on average'
+  define(_RUN, str, 'cohorts', 'fixed', cohorts)
   count(_RUN, 'evaluate_every', 1, 'rounds between evaluations')
   count(_RUN, 'seed', 0, 'seed of everything random', least=0)
   profiles = 'quick (reduced model, embedded data), small or paper (data files)'

@@ -111,7 +111,11 @@ class StridedResNet:
 
   def _apply(self, x, conv_norm, stride):
     kernel, scale, offset = conv_norm
-    x = tf.nn.conv2d(_padded(x, kernel.shape[0] // 2), kernel, stride, 'VALID')
+    if stride == 1:
+      x = tf.nn.conv2d(x, kernel, 1, 'SAME')
+    else:
+      x = _padded(x, kernel.shape[0] // 2)
+      x = tf.nn.conv2d(x, kernel, stride, 'VALID')
     return group_norm.group_norm(x, scale, offset, self._groups, _EPSILON)
 
 

@@ -13,6 +13,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 
 import pandas as pd
 
@@ -26,7 +27,7 @@ _COMPARISONS = bench_variants.COMPARISONS
 class _Variant:
   """One variant, warm in a process of its own."""
 
-  def __init__(self, comparison: str, name: str):
+  def __init__(self, comparison: str, name: str, folder: str):
     self.name = name
     self.figures = []
     self.start_up = None  # Seconds until it was warm.
@@ -38,6 +39,7 @@ class _Variant:
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        env={**os.environ, 'TMPDIR': folder},
     )
 
   def _answer(self) -> float:
@@ -80,17 +82,19 @@ def compare(comparison: str, turns: int) -> list[dict[str, str]]:
   """
   spec = _COMPARISONS[comparison]
   variants = []
-  try:
-    for name in spec.variants:
-      variant = _Variant(comparison, name)
-      variants.append(variant)
-      variant.wait()  # One at a time: starting is not measured here.
-    for _ in range(turns):
+  # They are killed in the end and cannot tidy up.
+  with tempfile.TemporaryDirectory() as folder:
+    try:
+      for name in spec.variants:
+        variant = _Variant(comparison, name, folder)
+        variants.append(variant)
+        variant.wait()  # One at a time: starting is not measured here.
+      for _ in range(turns):
+        for variant in variants:
+          variant.measure()
+    finally:
       for variant in variants:
-        variant.measure()
-  finally:
-    for variant in variants:
-      variant.stop()
+        variant.stop()
   ours = variants[0].figures
   rows = []
   for variant in variants:

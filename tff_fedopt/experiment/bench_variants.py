@@ -11,6 +11,7 @@ import dataclasses
 import os
 import signal
 import sys
+import tempfile
 import time
 import traceback
 
@@ -64,6 +65,30 @@ def _emnist():
   def examples(rng, n):
     images = rng.random([n, 28, 28, 1], np.float32)
     return images, rng.integers(0, 62, n, np.int32)
+
+  return model_fn, examples
+
+
+def _cifar():
+  """The full-size strided ResNet-18-GN and a client's random images."""
+  import numpy as np
+  import tensorflow as tf
+  from tasks.models import objectives
+  from tasks.models import strided_resnet
+  from tasks.models import wrapper
+
+  spec = collections.OrderedDict(
+      x=tf.TensorSpec([None, 32, 32, 3], tf.float32),
+      y=tf.TensorSpec([None], tf.int32),
+  )
+
+  def model_fn():
+    network = strided_resnet.StridedResNet(10, seed=1)
+    return wrapper.TaskModel(network, objectives.classification(), spec)
+
+  def examples(rng, n):
+    images = rng.random([n, 32, 32, 3], np.float32)
+    return images, rng.integers(0, 10, n, np.int32)
 
   return model_fn, examples
 
@@ -165,6 +190,57 @@ def _ours(task, size, **hyperparameters):
     return _next_rounds(process, data)
 
   return prepare
+
+
+def _with_memory(task, size):
+  """FedAvg, and the algorithms of FedInit's comparison, by name."""
+
+  def variant(algorithm, **hyperparameters):
+    def prepare():
+      from tff_fedopt import algorithms
+      from tff_fedopt import runtime
+      from tff_fedopt.processes import client_input
+      from tff_fedopt.processes import client_state
+
+      runtime.use()
+      model_fn, examples = task()
+      state_dir = os.path.join(tempfile.mkdtemp(), 'state')
+      process = algorithms.build(
+          algorithm,
+          model_fn,
+          client_learning_rate=0.01,
+          client_weighting='uniform',
+          num_clients=100,
+          state_dir=state_dir,
+          **hyperparameters,
+      )
+      data = [
+          client_input.client_input(str(i), d)
+          for i, d in enumerate(_datasets(examples, size, _named))
+      ]
+      state = process.initialize()
+
+      def measured():
+        nonlocal state
+        state = process.next(state, data).state
+        run = client_state.run_number(state)
+        if run is not None:
+          # Deleting what is old is part of the cost.
+          done = int(state.client_work['round'])
+          client_state.collect(state_dir, done, run)
+
+      return measured
+
+    return prepare
+
+  return dict(
+      fedavg=variant('fedavg'),
+      fedinit=variant('fedinit', relaxation=0.1),
+      scaffold=variant('scaffold'),
+      feddyn=variant('feddyn'),
+      fedcm=variant('fedcm'),
+      fedsam=variant('fedsam'),
+  )
 
 
 def _stock(task, keras_model_fn, size, structure):
@@ -346,6 +422,7 @@ def _growth(rounds_per_turn):
 
 _EMNIST = _Round(clients=10, examples=100, batch=20)
 _SHAKESPEARE = _Round(clients=10, examples=16, batch=4)
+_CIFAR = _Round(clients=4, examples=500, batch=50)
 _EMPTY = _Round(clients=10, examples=0, batch=20)
 
 COMPARISONS = dict(
@@ -376,6 +453,17 @@ COMPARISONS = dict(
             ours=_ours(_emnist, _EMPTY),
             tff_default=_stock(_emnist, _keras_emnist, _EMPTY, _pair),
         ),
+    ),
+    memory_emnist=Comparison(
+        'a round of the EMNIST CNN, clients with memory beside FedAvg',
+        's',
+        _with_memory(_emnist, _EMNIST),
+    ),
+    memory_resnet=Comparison(
+        'a round of the strided ResNet-18-GN, 4 clients × 500 examples, batch'
+        ' 50, clients with memory beside FedAvg',
+        's',
+        _with_memory(_cifar, _CIFAR),
     ),
     lstm_step_256=Comparison(
         '10 training steps of an LSTM layer of 256 units, batch 4, 80 positions',

@@ -176,6 +176,7 @@ class _Attempt:
         spec.seed,
         last.round + 1,
         spec.rounds,
+        spec.cohorts,
     )
     results = rounds.run(
         program.process,

@@ -19,6 +19,10 @@ PURPOSES = (
 )
 
 
+# How many clients take part in a round: always as many, or each by chance.
+COHORTS = ('fixed', 'bernoulli')
+
+
 def derive_seed(
     seed: int, purpose: str, round_num: int = 0, client_id: str = ''
 ) -> int:
@@ -50,21 +54,30 @@ def derive_seed(
 
 
 def cohort(
-    num_clients: int, size: int, seed: int, round_num: int
+    num_clients: int,
+    size: int,
+    seed: int,
+    round_num: int,
+    kind: str = 'fixed',
 ) -> np.ndarray:
   """Draws the clients of a round uniformly, without replacement.
 
-  Rule: Floyd's algorithm, which needs O(size) memory and time however many
+  Rule: Floyd's algorithm, which needs O(cohort) memory and time however many
   clients are registered, then a shuffle so that positions are exchangeable.
+  With `bernoulli` the number of clients is drawn first, which is the same as
+  drawing for each client whether it takes part.
 
   Args:
     num_clients: How many clients are registered.
-    size: How many take part; at most `num_clients`.
+    size: How many take part, at most `num_clients`; with `bernoulli` on
+      average.
     seed: The seed of the run.
     round_num: The round, from 1.
+    kind: One of `COHORTS`: `fixed`, or `bernoulli`, where each client takes
+      part with probability size / num_clients, and at least one does.
 
   Returns:
-    An int64 array of `size` different indices in [0, num_clients).
+    An int64 array of different indices in [0, num_clients).
 
   Raises:
     ValueError: If size is not in [1, num_clients].
@@ -75,6 +88,8 @@ def cohort(
         f' size must be in [1, {num_clients}]'
     )
   rng = np.random.default_rng(derive_seed(seed, 'sampling', round_num))
+  if kind == 'bernoulli':
+    size = max(1, int(rng.binomial(num_clients, size / num_clients)))
   chosen = {}
   for last in range(num_clients - size, num_clients):
     index = int(rng.integers(last + 1))
@@ -94,6 +109,7 @@ class Cohorts(Sequence):
       seed: int,
       first: int,
       last: int,
+      kind: str = 'fixed',
   ):
     """Draws for the rounds `first` to `last`, both included.
 
@@ -103,10 +119,12 @@ class Cohorts(Sequence):
       seed: The seed of the run.
       first: The first round, from 1.
       last: The last round.
+      kind: One of `COHORTS`.
     """
     self._client_ids = client_ids
     self._size = size
     self._seed = seed
+    self._kind = kind
     self._rounds = range(first, last + 1)
 
   def __len__(self):
@@ -114,6 +132,10 @@ class Cohorts(Sequence):
 
   def __getitem__(self, index):
     chosen = cohort(
-        len(self._client_ids), self._size, self._seed, self._rounds[index]
+        len(self._client_ids),
+        self._size,
+        self._seed,
+        self._rounds[index],
+        self._kind,
     )
     return [self._client_ids[i] for i in chosen]

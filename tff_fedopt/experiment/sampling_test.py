@@ -69,3 +69,21 @@ def test_memory_does_not_grow_with_the_population():
 def test_impossible_cohort_is_refused(size):
   with pytest.raises(ValueError, match='10 clients'):
     sampling.cohort(10, size, 0, 1)
+
+
+def test_bernoulli_cohorts():
+  """The number of clients is Binomial but never 0; each is as likely."""
+  draws = [sampling.cohort(20, 2, 0, r, 'bernoulli') for r in range(4000)]
+  sizes = np.array([len(d) for d in draws])
+  assert all(len(set(d)) == len(d) for d in draws[:50])
+  expected = np.random.default_rng(0).binomial(20, 0.1, 10**6)
+  for k in (1, 2, 3, 5):
+    share = np.mean(np.maximum(expected, 1) == k)
+    # Five standard deviations of a share in 4000.
+    limit = 5 * np.sqrt(share * (1 - share) / 4000)
+    assert abs(np.mean(sizes == k) - share) < limit
+  assert sizes.min() == 1
+  counts = np.bincount(np.concatenate(draws), minlength=20)
+  assert np.ptp(counts) < 0.35 * counts.mean()
+  same = sampling.Cohorts('abcdefghij' * 2, 2, 0, 1, 3, 'bernoulli')
+  assert [len(c) for c in same] == [len(d) for d in draws[1:4]]

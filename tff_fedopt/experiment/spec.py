@@ -6,6 +6,8 @@ import hashlib
 import json
 from typing import Any, Optional
 
+from tff_fedopt.experiment import sampling
+
 PROFILES = ('quick', 'small', 'paper')
 
 # The published settings of the task are the defaults of these.
@@ -34,6 +36,9 @@ class RunSpec:
     task_options: Options of the task, by name.
     evaluate_every: Rounds between two evaluations; the last round always is.
     validation_examples: Use only so many examples; None for all.
+    cohorts: How many clients take part, one of `sampling.COHORTS`: always
+      `cohort_size`, or each client with the same probability and so many on
+      average.
 
   Raises:
     ValueError: One line that names what is unknown or impossible.
@@ -52,6 +57,7 @@ class RunSpec:
   task_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   evaluate_every: int = 1
   validation_examples: Optional[int] = None
+  cohorts: str = 'fixed'
 
   def __post_init__(self):
     import tasks
@@ -60,6 +66,7 @@ class RunSpec:
     _check_choice('task', self.task, tasks.names())
     _check_choice('algorithm', self.algorithm, algorithms.names())
     _check_choice('profile', self.profile, PROFILES)
+    _check_choice('kind of cohorts', self.cohorts, sampling.COHORTS)
     info = tasks.info(self.task)
     algorithms.validate(self.algorithm, dict(self.hyperparameters))
     info.resolve(self.profile, dict(self.task_options))
@@ -99,6 +106,8 @@ class RunSpec:
     """Returns the SHA-256 of the run's canonical JSON, in hex."""
     values = self.to_json()
     values['data_dir'] = values['data_dir'] is not None
+    if values['cohorts'] == 'fixed':
+      del values['cohorts']  # Runs from before there was a choice.
     return sha256(values)
 
   def __hash__(self):

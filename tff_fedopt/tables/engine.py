@@ -204,6 +204,7 @@ def _candidate(setting, options, seeds):
           task_options=setting.task_options,
           evaluate_every=setting.evaluate_every,
           validation_examples=setting.validation_examples,
+          cohorts=setting.cohorts,
       )
       for seed in seeds
   )

@@ -21,16 +21,13 @@ _RESNET = 'ResNet-18-GN'
 _FORM_NOTE = (
     "form=code: as in FL-Simulator, the authors' code: the relaxation's offset"
     ' is left out of the average, Δ is over the cohort, decay is added to the'
-    ' clipped gradient. --form=paper follows the algorithm box.'
+    ' clipped gradient, each client takes part with the same probability.'
+    ' --form=paper follows the algorithm box, with cohorts of a fixed size.'
 )
 _NOISE_NOTE = (
     'Noise of clients and of classes, standard deviation 0.1 each: the paper'
     ' has both but gives no strengths, its code has neither, so levels cannot'
     ' be compared closely.'
-)
-_COHORT_NOTE = (
-    'Cohorts have a fixed size; in FL-Simulator each client joins with the'
-    ' same probability.'
 )
 _SMOOTH_NOTE = (
     'Reduction: mean of the latest evaluations, then the maximum over the last'
@@ -40,7 +37,7 @@ _QUICK_NOTE = (
     'quick: 20 clients of 250 embedded images, cohorts of 5, whatever the'
     ' column says of clients.'
 )
-_NOTES = (_FORM_NOTE, _NOISE_NOTE, _COHORT_NOTE, _SMOOTH_NOTE, _QUICK_NOTE)
+_NOTES = (_FORM_NOTE, _NOISE_NOTE, _SMOOTH_NOTE, _QUICK_NOTE)
 
 
 def _conditions(profile):

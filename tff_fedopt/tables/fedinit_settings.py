@@ -80,7 +80,7 @@ _SCALES = {
     # The embedded CIFAR-10 has 5000 images: 20 clients of 250. Every second
     # client or so takes part in a round, or else memory would be of no use in
     # so few rounds.
-    'quick': _Scale(40, 5, 2, 2, 20, 25, 500),
+    'quick': _Scale(30, 5, 2, 5, 20, 50),
     'small': _Scale(40, 5, 2, 1, None, None, 1000),
     'paper': _Scale(None, 10, 1, 5),
 }
@@ -154,6 +154,7 @@ def setting(
       local_epochs=local_epochs or scale.local_epochs,
       evaluate_every=scale.evaluate_every,
       validation_examples=scale.validation_examples,
+      cohorts='bernoulli' if form == 'code' else 'fixed',
       task_options={
           'partition': 'flsim',
           'alpha': where.alpha,

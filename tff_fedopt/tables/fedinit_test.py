@@ -65,7 +65,7 @@ def test_published_setting():
   runs = by_key['ResNet-18-GN FedInit', '5%-200 Dir-0.6']
   assert [run.seed for run in runs] == [20, 21, 22]
   run = runs[0]
-  assert (run.rounds, run.cohort_size) == (500, 10)
+  assert (run.rounds, run.cohort_size, run.cohorts) == (500, 10, 'bernoulli')
   assert (run.batch_size, run.local_epochs) == (25, 5)
   assert run.task_options['clients'] == 200
   assert run.task_options['alpha'] == 0.6

@@ -31,6 +31,7 @@ class Setting:
     validation_examples: At most so many validation examples, None for all.
     task_options: Further options of the task.
     label: Names the setting among the candidates of one cell.
+    cohorts: `fixed`, or `bernoulli`: `cohort_size` on average.
   """
 
   task: str
@@ -45,6 +46,7 @@ class Setting:
   validation_examples: Optional[int] = None
   task_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   label: str = ''
+  cohorts: str = 'fixed'
 
 
 @dataclasses.dataclass(frozen=True)
