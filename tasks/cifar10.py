@@ -1,4 +1,4 @@
-"""CIFAR-10: clients with Dirichlet label shares; as in FedOpt, or in FedInit."""
+"""CIFAR-10: clients with Dirichlet label shares, as FedOpt or as FedInit."""
 
 from tasks import cifar_common
 from tasks import task as task_lib

@@ -54,8 +54,8 @@ OPTIONS = dict(
     ),
     crop=task_lib.Option(
         'batch',
-        'crops24, training images: random 24x24 crops, mirrored at random, the corner'
-        ' drawn per batch as the code of the published runs did, or per image'
+        'crops24, training images: random 24x24 crops, mirrored at random, the'
+        ' corner drawn per batch as the code of the published runs did, or per image'
         ' as later code does; none crops the centre.',
         choices=('batch', 'image', 'none'),
     ),

@@ -115,7 +115,9 @@ def test_padded_crops():
         (top, left)
         for top in range(9)
         for left in range(9)
-        if np.array_equal(padded[flipped][top : top + 32, left : left + 32], crop)
+        if np.array_equal(
+            padded[flipped][top : top + 32, left : left + 32], crop
+        )
     ]
     mirrored.append(flipped)
     moves.append((top, left))
@@ -125,4 +127,5 @@ def test_padded_crops():
   # One move in 81 is none.
   assert abs(moved.mean() - 0.5 * 80 / 81) < 0.08
   assert abs(np.mean(np.array(mirrored)[moved]) - 0.5) < 0.12
-  assert {top for top, _ in moves} == {left for _, left in moves} == set(range(9))
+  assert {top for top, _ in moves} == set(range(9))
+  assert {left for _, left in moves} == set(range(9))
