@@ -1,6 +1,8 @@
 """What a method sends and keeps, measured: types of what is sent, files."""
 
+import collections
 import functools
+import os
 import pathlib
 import tempfile
 
@@ -20,16 +22,9 @@ def communication(seed: int, method: str, direction: str) -> spec.Measured:
     Bytes by the bytes of the model.
   """
   del seed
-  down, up = _bytes(method)
-  bytes_of = {'down': down, 'up': up, 'larger': max(down, up)}
-  return spec.Measured(bytes_of[direction] / _model_bytes())
-
-
-@functools.cache
-def _bytes(method):
-  with tempfile.TemporaryDirectory() as folder:
-    process = _process(method, folder)
-  return process.bytes_down, process.bytes_up
+  down, up, _ = _costs(method)
+  models = {'down': down, 'up': up, 'larger': max(down, up)}
+  return spec.Measured(models[direction])
 
 
 def storage(seed: int, method: str) -> spec.Measured:
@@ -43,29 +38,45 @@ def storage(seed: int, method: str) -> spec.Measured:
     Bytes by the bytes of the model.
   """
   del seed
+  return spec.Measured(_costs(method)[2])
+
+
+@functools.cache
+def _costs(method):
+  """Bytes down, up and kept of one client in one round, in models."""
   import numpy as np
-  import tensorflow as tf
+  import tensorflow_federated as tff
 
-  from tff_fedopt.processes import client_input
+  from tff_fedopt import algorithms
+  from tff_fedopt import runtime
+  from tff_fedopt.experiment import rounds
 
+  runtime.use()
+  model = sum(
+      4 * v.shape.num_elements() for v in _model_fn().trainable_variables
+  )
+  examples = collections.OrderedDict(
+      x=np.ones([1, 3], np.int32), y=np.ones([1, 1], np.int32)
+  )
+  clients = tff.simulation.datasets.TestClientData({'one': examples})
+  algorithm, values = fedinit_settings.hyperparameters(method, 'code')
   with tempfile.TemporaryDirectory() as folder:
-    process = _process(method, folder)
-    batch = tf.data.Dataset.from_tensors(
-        {
-            'x': np.ones([1, 3], np.int32),
-            'y': np.ones([1, 1], np.int32),
-        }
+    process = algorithms.build(
+        algorithm,
+        _model_fn,
+        num_clients=1,
+        state_dir=os.path.join(folder, 'state'),
+        **values,
     )
-    data = [client_input.client_input('one', batch)]
-    process.next(process.initialize(), data)
-    files = pathlib.Path(folder).glob('*/*/*.data-*')
-    return spec.Measured(sum(f.stat().st_size for f in files) / _model_bytes())
+    batched = clients.preprocess(lambda dataset: dataset.batch(1))
+    list(rounds.run(process, batched, [['one']]))
+    files = pathlib.Path(folder).glob('state/*/*.data-*')
+    kept = sum(f.stat().st_size for f in files)
+  return process.bytes_down / model, process.bytes_up / model, kept / model
 
 
 def _model_fn():
   """A model of a few weights: what counts are multiples of it."""
-  import collections
-
   import tensorflow as tf
 
   from tasks.models import bag_of_words
@@ -77,25 +88,4 @@ def _model_fn():
       bag_of_words.BagOfWordsRegression(40, 5, 0),
       objectives.tags(5),
       collections.OrderedDict(x=ids, y=ids),
-  )
-
-
-def _model_bytes():
-  return sum(
-      4 * v.shape.num_elements() for v in _model_fn().trainable_variables
-  )
-
-
-def _process(method, folder):
-  from tff_fedopt import algorithms
-  from tff_fedopt import runtime
-
-  runtime.use()
-  algorithm, values = fedinit_settings.hyperparameters(method, 'code')
-  return algorithms.build(
-      algorithm,
-      _model_fn,
-      num_clients=10,
-      state_dir=str(pathlib.Path(folder, 'state')),
-      **values,
   )
