@@ -138,7 +138,8 @@ def _curves(result):
       handles.values(),
       handles.keys(),
       loc='outside lower center',
-      ncols=5,
+      # As many as there is room for.
+      ncols=min(5, max(1, int(figure.get_figwidth() / 1.8))),
       fontsize=8,
   )
   return figure
