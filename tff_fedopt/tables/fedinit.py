@@ -15,6 +15,13 @@ _SMOOTHED = {
 _ONE_SEED = {'quick': (0,), 'small': (0,), 'paper': (20, 21, 22)}
 _THREE_SEEDS = {**_ONE_SEED, 'quick': (0, 1, 2)}
 
+# None of these was timed on a quiet machine yet.
+_UNTIMED = {
+    'quick': 'about 10 min, untimed',
+    'small': 'about a day, untimed',
+    'paper': 'months, untimed',
+}
+
 _FORM_NOTE = (
     "form=code: as in FL-Simulator, the authors' code: the relaxation's offset"
     ' is left out of the average, Δ is over the cohort, decay is added to the'
@@ -31,8 +38,8 @@ _SMOOTH_NOTE = (
     ' rounds; the published filter is unknown.'
 )
 _QUICK_NOTE = (
-    'quick: 20 clients of 250 embedded images, cohorts of 5, whatever the'
-    ' column says of clients.'
+    'quick: 20 clients share the embedded images, 5 take part in a round,'
+    ' whatever the column says of clients.'
 )
 _NOTES = (_FORM_NOTE, _NOISE_NOTE, _SMOOTH_NOTE, _QUICK_NOTE)
 
@@ -55,7 +62,7 @@ TABLES = (
         shows='FedInit, FedAvg but for the start, beats methods that cost more',
         build=functools.partial(fedinit_cells.accuracies, 'cifar10'),
         seeds=_ONE_SEED,
-        estimates={'quick': '15 min', 'small': 'a day', 'paper': 'months'},
+        estimates=_UNTIMED,
     ),
     _table(
         id='init_table5',
@@ -64,7 +71,7 @@ TABLES = (
         shows='the same on 100 classes',
         build=functools.partial(fedinit_cells.accuracies, 'cifar100'),
         seeds=_ONE_SEED,
-        estimates={'quick': '20 min', 'small': 'a day', 'paper': 'months'},
+        estimates=_UNTIMED,
     ),
     _table(
         id='init_table6',
@@ -73,7 +80,7 @@ TABLES = (
         shows='relaxed initialisation helps FedAvg, FedAdam, FedSAM, SCAFFOLD',
         build=fedinit_cells.table6,
         seeds=_ONE_SEED,
-        estimates={'quick': '8 min', 'small': 'a day', 'paper': 'months'},
+        estimates=_UNTIMED,
         check_rows=('FedAvg', 'FedAvg+RI'),
     ),
     _table(
@@ -85,7 +92,7 @@ TABLES = (
         column_header='Method',
         build=fedinit_cells.table7,
         seeds=_ONE_SEED,
-        estimates={'quick': '5 min', 'small': 'a day', 'paper': 'months'},
+        estimates=_UNTIMED,
         notes=(
             'Median over the rounds of a run, evaluation left out, client state'
             ' in files included; the ratio is that of these runs on this'
@@ -102,7 +109,7 @@ TABLES = (
         column_header='Method',
         build=fedinit_cells.table8,
         seeds=_ONE_SEED,
-        estimates={'quick': '5 min', 'small': 'a day', 'paper': 'months'},
+        estimates=_UNTIMED,
         notes=(
             'Targets of block 1 and 2: '
             + '; '.join(
@@ -143,7 +150,7 @@ TABLES = (
         column_header='Value',
         build=fedinit_cells.fig1,
         seeds=_ONE_SEED,
-        estimates={'quick': '5 min', 'small': 'a day', 'paper': 'months'},
+        estimates=_UNTIMED,
         notes=(
             'The published values of K are unknown.',
             *_NOTES,
@@ -159,7 +166,7 @@ TABLES = (
         column_header='Relaxation',
         build=fedinit_cells.fig2,
         seeds=_THREE_SEEDS,
-        estimates={'quick': '10 min', 'small': 'a day', 'paper': 'months'},
+        estimates=_UNTIMED,
         notes=(
             'β=0 is the method without relaxation. Δ is averaged over the last'
             ' rounds.',
