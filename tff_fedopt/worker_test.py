@@ -53,7 +53,7 @@ else:
 def _runs(pid):
   try:
     state = pathlib.Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1]
-  except FileNotFoundError:
+  except (FileNotFoundError, ProcessLookupError):
     return False
   return state.split()[0] != 'Z'
 
