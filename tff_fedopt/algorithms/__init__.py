@@ -166,8 +166,6 @@ def set_hyperparameters(process, state, name: str, given: dict[str, Any]):
       schedule_rate=schedule.rate,
       schedule_steps=schedule.steps,
   )
-  if hp['client_optimizer'] == 'adagrad':
-    values['client_beta1'] = 0.0
   hparams = process.get_hparams(state)
 
   def replaced(numbers):

@@ -38,8 +38,6 @@ def local_training(
     uses.append('relaxation')
   if hp['track_consistency']:
     method = consistency.Tracked(method, hp['form'])
-  if hp['client_optimizer'] == 'adagrad':
-    hp = dict(hp, client_beta1=0.0)
   optimizer, names = optimizer_choice.client_optimizer(hp)
   used = list(names.values()) + uses
   used += ['weight_decay'] if hp['weight_decay'] else []

@@ -185,7 +185,8 @@ def test_bytes_on_the_network():
       (adagrad, model, model),
       (dict(adagrad, correction='local'), model, model),
       (dict(adagrad, correction='global'), model, 2 * model),
-      # Both moments and the step count travel both ways.
+      # What the optimizer keeps and the step count travel both ways.
+      (dict(adagrad, client_state='sync'), 2 * model + 8, 2 * model + 8),
       (dict(adam, client_state='sync'), 3 * model + 8, 3 * model + 8),
   ):
     process = algorithms.build('fedavg', problem.model_fn, **options)

@@ -39,15 +39,16 @@ def client_optimizer(
   if kind == 'sgd':
     cls, options = sgd.Sgd, {}
   elif kind in _ADAPTIVE:
-    cls, options = _ADAPTIVE[kind], {}
     names.update(
         tau='client_epsilon',
         initial_accumulator='client_initial_accumulator',
-        beta1='client_beta1',
     )
-    if kind != 'adagrad':
+    if kind == 'adagrad':
+      cls, options = adaptive.PlainAdagrad, {}
+    else:
+      cls = _ADAPTIVE[kind]
       options = dict(bias_correction=hp['client_bias_correction'])
-      names.update(beta2='client_beta2')
+      names.update(beta1='client_beta1', beta2='client_beta2')
   else:
     cls = sgd.Momentum
     options = dict(nesterov=kind == 'nesterov', ema=kind == 'ema_momentum')

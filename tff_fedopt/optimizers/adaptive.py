@@ -104,6 +104,38 @@ class Adagrad(Adaptive):
     return v + g_squared
 
 
+class PlainAdagrad(Adagrad):
+  """Adagrad with β₁ = 0, as clients run it: nothing is kept but v."""
+
+  HPARAMS = ('learning_rate', 'tau', 'initial_accumulator')
+
+  def initial_slots(self, hparams, specs):
+    slots = super().initial_slots(hparams, specs)
+    del slots['first_moment']
+    return slots
+
+  def step(self, hparams, t, slots, gradients):
+    v = tuple(
+        self.second_moment(hparams, v_j, tf.square(g))
+        for v_j, g in zip(slots['second_moment'], gradients)
+    )
+    new_slots = collections.OrderedDict(second_moment=v)
+    return new_slots, self._precondition(hparams, t, v, gradients)
+
+  def unit_displacement(self, state, q, seed):
+    return q, self._precondition(
+        state, state['step'], state['second_moment'], seed
+    )
+
+  def published_weights(self, state, a):
+    del a
+    tau = state['tau']
+    return tuple(
+        1 / (tf.sqrt(v) + tf.cast(tau, v.dtype))
+        for v in state['second_moment']
+    )
+
+
 class Adam(Adaptive):
   """v_t = β₂ v_{t−1} + (1 − β₂) g²."""
 
