@@ -13,6 +13,7 @@ from tasks import client_data
 from tasks import pooled
 from tasks import task as task_lib
 from tasks.models import objectives
+from tasks.models import two_block
 from tasks.models import wrapper
 
 
@@ -31,6 +32,7 @@ class Pipeline:
     max_examples: First examples of a client that are used, at most.
     validation_examples: Length of the head of the test split that is the
       validation set; None for the whole split.
+    relabel: (client id, decoded examples) -> what the client knows of them.
   """
 
   prepare: Callable[..., Any]
@@ -42,6 +44,7 @@ class Pipeline:
   decode: Optional[Callable[..., Any]] = None
   max_examples: Optional[int] = None
   validation_examples: Optional[int] = None
+  relabel: Optional[Callable[..., Any]] = None
 
 
 def assemble(
@@ -72,7 +75,19 @@ def assemble(
       for shape, dtype in (pipeline.x, pipeline.y)
   )
 
+  options = request.options
+
   def model_fn():
+    if options.get('labels', 'all') != 'all':
+      return two_block.TwoBlockModel(
+          network_fn(),
+          network_fn(),
+          objective,
+          collections.OrderedDict(x=x_spec, y=y_spec),
+          unlabelled=options['unlabelled'],
+          temperature=options['temperature'],
+          weight_decay=weight_decay,
+      )
     return wrapper.TaskModel(
         network_fn(),
         objective,
@@ -116,6 +131,7 @@ def assemble(
       shuffle_buffer=pipeline.shuffle_buffer,
       sizes=opened.sizes('train'),
       element_spec=(x_spec, y_spec),
+      relabel=pipeline.relabel,
   )
   if request.options['pooled']:
     train = pooled.PooledClients(train, batch_size=request.batch_size)

@@ -1,6 +1,7 @@
 """CIFAR-10: clients with Dirichlet label shares, as FedOpt or as FedInit."""
 
 from tasks import cifar_common
+from tasks import hidden_labels
 from tasks import task as task_lib
 
 INFO = task_lib.TaskInfo(
@@ -40,6 +41,7 @@ INFO = task_lib.TaskInfo(
             'Seed of the split; its own, so that runs of other seeds share the'
             ' data.',
         ),
+        **hidden_labels.OPTIONS,
         **cifar_common.NOISE,
         **cifar_common.OPTIONS,
     ),

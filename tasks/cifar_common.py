@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tasks import hidden_labels
 from tasks import image_noise
 from tasks import image_preprocessing
 from tasks import task as task_lib
@@ -132,6 +133,7 @@ def load(
       decode=lambda raw: dict(image=raw['image'], label=raw['label']),
       shuffle_buffer=SHUFFLE_BUFFER,
       eval_batch_size=100,
+      relabel=hidden_labels.of(request),
   )
   return assembly.assemble(
       info,

@@ -19,6 +19,7 @@ import tensorflow_federated as tff
 
 Arrays = Mapping[str, np.ndarray]
 Decode = Callable[[Arrays], Arrays]
+Relabel = Callable[[str, Arrays], Arrays]
 Prepare = Callable[[Arrays, np.random.Generator], tuple[Any, Any]]
 PrepareEval = Callable[[Arrays], tuple[Any, Any]]
 
@@ -213,6 +214,7 @@ class PreparedClients(SeededClients):
       cache_bytes: int = 1 << 30,
       sizes: Optional[np.ndarray] = None,
       element_spec: Optional[Any] = None,
+      relabel: Optional[Relabel] = None,
   ):
     """Wraps the client data of a canonical loader.
 
@@ -236,6 +238,8 @@ class PreparedClients(SeededClients):
         (`Opened.sizes`); None counts by reading.
       element_spec: Structure (x, y) of batched tensor specs; None takes it from
         the first client, with any number of rows.
+      relabel: (client id, decoded arrays) -> decoded arrays, in which a client
+        may differ from what is stored.
 
     Raises:
       ValueError: If a number is out of range.
@@ -251,6 +255,7 @@ class PreparedClients(SeededClients):
     self._raw = raw
     self._prepare = prepare
     self._decode = decode or (lambda arrays: arrays)
+    self._relabel = relabel or (lambda client_id, arrays: arrays)
     self._cut = max_examples if take_before_shuffle else None
     self._order = dict(
         shuffle_buffer=shuffle_buffer,
@@ -286,6 +291,7 @@ class PreparedClients(SeededClients):
       if not len(next(iter(raw.values()))):
         self._position(client_id)
       held = {k: np.asarray(v) for k, v in self._decode(raw).items()}
+      held = self._relabel(client_id, held)
       self._cache.put(client_id, held, _num_bytes(held))
     return held
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tasks import hidden_labels
 from tasks import task as task_lib
 
 # The largest client, so that every client is shuffled as a whole.
@@ -25,7 +26,7 @@ INFO = task_lib.TaskInfo(
         parameters=1_206_590,
         source='official hyperparameters.md; counts from the TFF loader',
     ),
-    options=task_lib.COMMON,
+    options={**hidden_labels.OPTIONS, **task_lib.COMMON},
 )
 
 
@@ -51,6 +52,7 @@ def load(request: task_lib.Request) -> task_lib.Task:
       y=((), 'int32'),
       shuffle_buffer=SHUFFLE_BUFFER,
       eval_batch_size=200,
+      relabel=hidden_labels.of(request),
   )
   return assembly.assemble(
       INFO,

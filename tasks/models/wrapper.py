@@ -104,6 +104,14 @@ class TaskModel(tff.learning.models.VariableModel):
     self._random_state.assign_add(tf.constant([0, 1], tf.int64))
     return self._network(x, dropout_lib.Dropout(state[0], state[1]))
 
+  def penalty(self):
+    """Returns λ Σ w² of the training loss."""
+    if not self._weight_decay:
+      return 0.0
+    return self._weight_decay * tf.add_n(
+        [tf.reduce_sum(tf.square(v)) for v in self._network.decayed]
+    )
+
   def forward_pass(self, batch_input, training=True):
     """Computes loss and predictions of a batch and adds to the metric sums."""
     predictions = self.predict_on_batch(batch_input['x'], training)
@@ -111,10 +119,8 @@ class TaskModel(tff.learning.models.VariableModel):
     self._sums.assign_add(
         tf.concat([sums[name] for name in self._sizes], axis=0)
     )
-    if training and self._weight_decay:
-      loss += self._weight_decay * tf.add_n(
-          [tf.reduce_sum(tf.square(v)) for v in self._network.decayed]
-      )
+    if training:
+      loss += self.penalty()
     return tff.learning.models.BatchOutput(
         loss=loss,
         predictions=predictions,

@@ -379,6 +379,8 @@ def _build_training(model, training):
     client = client._replace(prepared=method.prepare(client))
     _assign(variables, client.start)
     _assign(model.non_trainable_variables, received['model'].non_trainable)
+    if hasattr(model, 'begin_round'):
+      model.begin_round()
 
     optimizer_hparams = collections.OrderedDict(
         (theirs, hparams[ours])

@@ -7,10 +7,16 @@ import difflib
 
 from tff_fedopt.tables import afo
 from tff_fedopt.tables import fedinit
+from tff_fedopt.tables import fedvra
 from tff_fedopt.tables import local_adaptivity
 from tff_fedopt.tables import spec
 
-_ALL = (*afo.TABLES, *local_adaptivity.TABLES, *fedinit.TABLES)
+_ALL = (
+    *afo.TABLES,
+    *local_adaptivity.TABLES,
+    *fedvra.TABLES,
+    *fedinit.TABLES,
+)
 _SPECS = {table.id: table for table in _ALL}
 # What a command without table names makes.
 DEFAULT = ('afo_main',)

@@ -1,0 +1,173 @@
+"""Settings of FedVRA's experiments.
+
+Of the paper's own, data sets, models and values could not be found; these are
+ours, tuned on the quick profile and kept in the others.
+"""
+
+import dataclasses
+from typing import Any, Mapping
+
+from tff_fedopt.tables import spec
+
+TASKS = {'EMNIST CR': 'emnist_character', 'CIFAR-10': 'cifar10'}
+# In as few rounds as quick has, little is learned on CIFAR-10.
+_TASKS_OF = {
+    'quick': ('EMNIST CR',),
+    'small': tuple(TASKS),
+    'paper': tuple(TASKS),
+}
+# The loss to which rounds are counted.
+TARGETS = {
+    'quick': {'EMNIST CR': 2.5},
+    'small': {'CIFAR-10': 1.8, 'EMNIST CR': 1.5},
+    'paper': {'CIFAR-10': 1.0, 'EMNIST CR': 0.5},
+}
+METHODS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    'FedAvg': ('fedavg', {}),
+    'FedProx': ('fedprox', {'mu': 0.1}),
+    'SCAFFOLD': ('scaffold', {'option': 2}),
+    'FedDyn': ('feddyn', {'alpha': 1.0}),
+    'ADMM': ('fedadmm', {'gamma': 1.0}),
+    'FedVRA': (
+        'fedvra',
+        {'gamma': 1.0, 'dual_step': 'rho:0.3', 'aggregation_step': 'N/m'},
+    ),
+}
+_RATE = 0.1
+_SOURCE = 'ours-tuned (grid in results/fedvra/DEVIATIONS.md)'
+
+_SCALE = {
+    ('quick', 'EMNIST CR'): dict(
+        rounds=60, cohort_size=10, evaluate_every=3, validation_examples=500
+    ),
+    ('small', 'EMNIST CR'): dict(
+        rounds=100, cohort_size=10, evaluate_every=5, validation_examples=2000
+    ),
+    ('small', 'CIFAR-10'): dict(
+        rounds=60,
+        cohort_size=5,
+        evaluate_every=5,
+        validation_examples=1000,
+        task_options={'alpha': 0.3, 'clients': 50},
+    ),
+    ('paper', 'EMNIST CR'): dict(
+        rounds=1000, cohort_size=50, evaluate_every=10
+    ),
+    ('paper', 'CIFAR-10'): dict(
+        rounds=1000,
+        cohort_size=10,
+        evaluate_every=10,
+        task_options={'alpha': 0.3, 'clients': 100},
+    ),
+}
+# Task of the step-size map, and its registered clients.
+_MAPPED = {
+    'quick': ('EMNIST CR', 150),
+    'small': ('CIFAR-10', 50),
+    'paper': ('CIFAR-10', 100),
+}
+
+# ρ of the step-size map.
+SHARES = {
+    'quick': (0.0, 0.3, 1.0),
+    'small': (0.0, 0.1, 0.3, 1.0),
+    'paper': (0.0, 0.1, 0.3, 0.6, 1.0),
+}
+
+KNOWN_ROUNDS = 80
+KNOWN_SOURCE = 'ours (rate 0.1, penalty 2, ρ 0.6)'
+_PENALTY = 2.0
+
+
+def compared(profile: str) -> tuple[str, ...]:
+  """The tasks of a profile, by label."""
+  return _TASKS_OF[profile]
+
+
+def mapped(profile: str) -> str:
+  """The task of the step-size map, by label."""
+  return _MAPPED[profile][0]
+
+
+def aggregation_steps(profile: str) -> dict[str, str]:
+  """Label of d to its value, for the step-size map."""
+  task, registered = _MAPPED[profile]
+  half = registered / _SCALE[profile, task]['cohort_size'] / 2
+  return {'1': '1', 'N/2m': f'{half:g}', 'N/m': 'N/m'}
+
+
+def setting(
+    profile: str, task: str, method: str, rounds: int | None = None
+) -> spec.Setting:
+  """A method's run.
+
+  Args:
+    profile: The profile.
+    task: A key of `TASKS`.
+    method: A key of `METHODS`.
+    rounds: Rounds instead of the profile's.
+  """
+  algorithm, own = METHODS[method]
+  return _setting(profile, task, algorithm, own, rounds)
+
+
+def steps_setting(profile: str, rho: float, d: str) -> spec.Setting:
+  """FedVRA with other steps."""
+  own = dict(
+      METHODS['FedVRA'][1], dual_step=f'rho:{rho:g}', aggregation_step=d
+  )
+  return _setting(profile, mapped(profile), 'fedvra', own)
+
+
+def on_known(method: str) -> tuple[str, dict[str, Any]]:
+  """Algorithm and hyperparameters of a method where the optimum is known."""
+  algorithm, own = METHODS[method]
+  penalties = {'mu', 'alpha', 'gamma'}
+  own = {k: _PENALTY if k in penalties else v for k, v in own.items()}
+  if 'dual_step' in own:
+    own['dual_step'] = 'rho:0.6'
+  return algorithm, dict(own, client_learning_rate=0.1)
+
+
+# Label -> method, and what unlabelled examples are for.
+SEMISUPERVISED = {
+    'FedAvg labelled': ('FedAvg', 'ignored'),
+    'FedVRA labelled': ('FedVRA', 'ignored'),
+    'FedAvg argmax': ('FedAvg', 'argmax'),
+    'FedVRA-U block': ('FedVRA', 'block'),
+}
+
+
+def semisupervised(profile: str, task: str, label: str) -> spec.Setting:
+  """A run in which some clients know none of their labels.
+
+  Args:
+    profile: The profile.
+    task: A key of `TASKS`.
+    label: A key of `SEMISUPERVISED`.
+  """
+  method, unlabelled = SEMISUPERVISED[label]
+  algorithm, own = METHODS[method]
+  setting_ = _setting(profile, task, algorithm, own)
+  options = {
+      **setting_.task_options, 'labels': 'mixed', 'unlabelled': unlabelled
+  }
+  return dataclasses.replace(setting_, task_options=options)
+
+
+def _setting(profile, task, algorithm, own, rounds=None):
+  scale = dict(_SCALE[profile, task])
+  if rounds:
+    scale.update(rounds=rounds, evaluate_every=1, validation_examples=10)
+  return spec.Setting(
+      task=TASKS[task],
+      algorithm=algorithm,
+      hyperparameters={
+          'client_learning_rate': _RATE,
+          'client_weighting': 'uniform',
+          'local_steps': 'random:1:9',
+          **own,
+      },
+      source=_SOURCE,
+      **scale,
+  )
