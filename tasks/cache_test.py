@@ -42,7 +42,7 @@ def _refused(data_dir, what):
     cache.open_clients('shakespeare', data_dir)
   message = str(error.value)
   assert _path(data_dir) in message and '\n' not in message
-  assert 'python -m tasks.download shakespeare --data_dir' in message
+  assert 'run.sh tasks.download shakespeare --data_dir' in message
   return message
 
 
@@ -104,7 +104,7 @@ def test_missing_file(tmp_path):
 def test_file_cut_short(data_dir, share):
   size = os.path.getsize(_path(data_dir))
   os.truncate(_path(data_dir), int(share * size))
-  _refused(data_dir, 'cut short' if share > 0.001 else 'not an SQLite file')
+  _refused(data_dir, ': cut short' if share > 0.001 else 'not an SQLite file')
 
 
 def test_file_of_another_type(data_dir):

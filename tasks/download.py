@@ -1,6 +1,6 @@
 """Downloads hosted data sets with TFF's own loaders, safely.
 
-    python -m tasks.download shakespeare --data_dir DIR
+    bash scripts/run.sh tasks.download shakespeare --data_dir DIR
 
 The loader writes into a folder of its own; a file comes to its place only after
 the checks, so an interrupted download is never taken for a data set.
@@ -79,7 +79,8 @@ def _download_counts(data_dir: str) -> None:
 
 def main(argv: Optional[list[str]] = None) -> int:
   """Downloads what the command line names; returns the exit code."""
-  parser = argparse.ArgumentParser(prog='python -m tasks.download')
+  parser = argparse.ArgumentParser(prog='download')
+  parser.error = lambda message: parser.exit(2, f'download: {message}\n')
   parser.add_argument('dataset', choices=list(cache.DATASETS))
   parser.add_argument(
       '--data_dir', help=f'default: {cache.default_data_dir()}'
@@ -90,6 +91,9 @@ def main(argv: Optional[list[str]] = None) -> int:
     found = cache.find(args.dataset, os.path.dirname(path))
   except cache.DataError as e:
     print(e, file=sys.stderr)
+    return 2
+  except OSError as e:
+    print(f'download: {e}; name a folder that can be written', file=sys.stderr)
     return 2
   print(f'{path}: {found.kind}, {found.counts}')
   return 0

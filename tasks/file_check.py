@@ -96,9 +96,7 @@ def _check_header(path: str) -> None:
   page_size = 65536 if page_size == 1 else page_size
   # The page count is valid when these two counters agree (SQLite file format).
   if number(24, 4) == number(92, 4) and size < page_size * number(28, 4):
-    raise DataError(
-        path, f'cut short: {size} of {page_size * number(28, 4)} bytes'
-    )
+    raise DataError(f'cut short: {size} of {page_size * number(28, 4)} bytes')
 
 
 def _check_rows(db: sqlite3.Connection, split_name: str) -> None:

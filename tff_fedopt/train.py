@@ -17,6 +17,7 @@ from absl import flags
 
 import tasks
 from tff_fedopt import algorithms
+from tff_fedopt.experiment import command_line
 from tff_fedopt.experiment import spec as spec_lib
 
 _RUN = 'the run'
@@ -90,6 +91,8 @@ def _define_flags(values: flags.FlagValues) -> None:
   count(_HOW, 'max_concurrent_clients', None, clients)
 
   for name, fields in _hyperparameter_fields().items():
+    if name == 'state_dir':
+      continue  # Clients' memory is part of the run directory.
     define(_HYPERPARAMETERS, _kind(fields), name, None, _meaning(fields))
 
 
@@ -161,6 +164,12 @@ def _spec(values: flags.FlagValues) -> spec_lib.RunSpec:
   )
 
 
+def _run_dir(values, spec):
+  return values.run_dir or os.path.join(
+      'runs', f'{spec.task}-{spec.algorithm}-{spec.fingerprint()[:16]}'
+  )
+
+
 def _run(values: flags.FlagValues, spec: spec_lib.RunSpec) -> int:
   """Runs and prints how it ended."""
   names = {f.name for f in dataclasses.fields(spec_lib.Settings)}
@@ -169,10 +178,6 @@ def _run(values: flags.FlagValues, spec: spec_lib.RunSpec) -> int:
       for flag in values.get_flags_for_module(_HOW)
       if flag.name in names
   })
-  run_dir = values.run_dir or os.path.join(
-      'runs', f'{spec.task}-{spec.algorithm}-{spec.fingerprint()[:16]}'
-  )
-
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
   from tff_fedopt import runtime
   from tff_fedopt.experiment import checkpoint
@@ -184,7 +189,7 @@ def _run(values: flags.FlagValues, spec: spec_lib.RunSpec) -> int:
       runtime.use(values.max_concurrent_clients)
     result = runner.run_experiment(
         spec,
-        run_dir,
+        _run_dir(values, spec),
         resume=values.resume,
         retries=values.retries,
         settings=settings,
@@ -236,6 +241,9 @@ def main(argv: Sequence[str]) -> int:
     if unexpected:
       raise ValueError(f'unexpected argument {unexpected[0]!r}')
     spec = _spec(values)
+    if spec.data_dir is not None and not os.path.isdir(spec.data_dir):
+      raise ValueError(f'--data_dir: there is no folder {spec.data_dir}')
+    command_line.check_folder('--run_dir', _run_dir(values, spec))
   except (flags.Error, ValueError) as e:
     return _fail(e, 2)
   # As Ctrl-C: the last completed round is saved first.
@@ -247,7 +255,9 @@ def main(argv: Sequence[str]) -> int:
   except ValueError as e:
     # What only the data can tell: a missing file, too few clients.
     return _fail(e, 2)
+  except OSError as e:
+    return _fail(e, 1)  # A full disk, for one.
 
 
 if __name__ == '__main__':
-  sys.exit(main(sys.argv))
+  command_line.end_with(main, sys.argv)

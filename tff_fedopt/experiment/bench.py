@@ -9,6 +9,7 @@ Batches are random numbers of the task's shapes: only time is measured.
 from collections.abc import Sequence
 import datetime
 import os
+import pathlib
 import signal
 import statistics
 import subprocess
@@ -146,6 +147,10 @@ def main(argv: Sequence[str]) -> int:
     )
   if args.turns < 1:
     parser.error(f'--turns must be at least 1, got {args.turns}')
+  try:
+    command_line.check_folder('--out', pathlib.Path(args.out).parent)
+  except ValueError as e:
+    parser.error(str(e))
   # Ended from outside, the variants are still ended in turn.
   signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
   rows = []
@@ -163,4 +168,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-  sys.exit(main(sys.argv[1:]))
+  command_line.end_with(main, sys.argv[1:])

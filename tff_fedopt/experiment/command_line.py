@@ -1,6 +1,9 @@
 """What the project's commands share."""
 
 import argparse
+import os
+import pathlib
+import sys
 
 
 class Parser(argparse.ArgumentParser):
@@ -8,3 +11,35 @@ class Parser(argparse.ArgumentParser):
 
   def error(self, message):
     self.exit(2, f'{self.prog}: {message}\n')
+
+
+def check_folder(flag: str, path: str | os.PathLike[str]) -> None:
+  """Checks that a folder is there or can be made, without making it.
+
+  Args:
+    flag: What names it on the command line.
+    path: The folder.
+
+  Raises:
+    ValueError: If it cannot be a folder.
+  """
+  existing = pathlib.Path(path).absolute()
+  while not existing.exists():
+    existing = existing.parent
+  if not existing.is_dir() or not os.access(existing, os.W_OK):
+    raise ValueError(
+        f'{flag}: {path} cannot be used ({existing} is not a folder that can be'
+        ' written)'
+    )
+
+
+def end_with(main, argv) -> None:
+  """Ends the process with what `main` returns; quietly if nobody reads on."""
+  try:
+    code = main(argv)
+    sys.stdout.flush()
+  except BrokenPipeError:
+    # As `command | head` ends other commands; nothing is left to be flushed.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    code = 141
+  sys.exit(code)

@@ -33,6 +33,7 @@ MIN_FREE_GIB = 2.0
 _PACKAGES = (
     'tensorflow-federated', 'tensorflow', 'jax', 'numpy', 'tensorflow-datasets'
 )
+_DAY = 24 * 3600
 _HELLO = 'from tff_fedopt.experiment import doctor; doctor.hello()'
 
 
@@ -248,7 +249,7 @@ def diagnose(data_dir: Optional[str], timeout: float):
 def main(argv: Optional[list[str]] = None) -> int:
   """Prints the findings and a last line: READY, or the one thing to do."""
   parser = command_line.Parser(
-      prog='python -m tff_fedopt.experiment.doctor',
+      prog='doctor',
       description='Tells whether this machine is ready to run experiments.',
   )
   parser.add_argument(
@@ -262,8 +263,10 @@ def main(argv: Optional[list[str]] = None) -> int:
       help='seconds for a federated computation (default: %(default)g)',
   )
   arguments = parser.parse_args(argv)
-  if arguments.timeout <= 0:
-    parser.error(f'--timeout must be positive, got {arguments.timeout:g}')
+  if not 0 < arguments.timeout <= _DAY:
+    parser.error(
+        f'--timeout must lie in 0 … {_DAY} seconds, got {arguments.timeout:g}'
+    )
   remedy = None
   for finding in diagnose(arguments.data_dir, arguments.timeout):
     print(f'{finding.subject:20}{finding.text}', flush=True)
@@ -273,4 +276,4 @@ def main(argv: Optional[list[str]] = None) -> int:
 
 
 if __name__ == '__main__':
-  sys.exit(main())
+  command_line.end_with(main, None)

@@ -171,7 +171,7 @@ def test_hello_passes_here():
   assert finding.text.startswith('two clients summed in ')
 
 
-@pytest.mark.parametrize('arguments', [['--timeout=0'], ['--data']])
+@pytest.mark.parametrize('arguments', [['--timeout=0'], ['--timeout=nan'], ['--timeout=inf'], ['--data']])
 def test_wrong_usage_ends_with_2(capsys, arguments):
   with pytest.raises(SystemExit) as stopped:
     doctor.main(arguments)

@@ -5,6 +5,7 @@ import dataclasses
 import fcntl
 import json
 import pathlib
+import shutil
 from typing import Any, Optional
 
 import pandas as pd
@@ -120,6 +121,21 @@ class RunDir:
           ' choose another run directory'
       )
     return None
+
+  def clear(self) -> None:
+    """Deletes a run that nobody is using; anything else stays.
+
+    Raises:
+      RunDirError: If another process is using it.
+    """
+    if not self._config.exists():
+      return
+    with self.locked():
+      for path in self.path.iterdir():
+        if path.is_dir():
+          shutil.rmtree(path)
+        elif path.name != '.lock':
+          path.unlink()
 
   def claim(self, spec: spec_lib.RunSpec) -> None:
     """Makes it the run's directory; only after nothing about it is wrong."""

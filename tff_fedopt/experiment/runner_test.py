@@ -299,6 +299,10 @@ def test_directories_that_are_refused(tmp_path, reference):
   with run_dir.RunDir(reference).locked():
     with pytest.raises(run_dir.RunDirError, match='in use by another process'):
       runner.run_experiment(_spec(), reference)
+    # Nor does a new sweep delete the run of another.
+    with pytest.raises(run_dir.RunDirError, match='in use by another process'):
+      run_dir.RunDir(reference).clear()
+  assert (reference / 'metrics.csv').exists()
 
 
 def test_damaged_checkpoint_is_never_a_fresh_start(

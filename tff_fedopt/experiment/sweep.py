@@ -5,7 +5,6 @@ import dataclasses
 import math
 import os
 import pathlib
-import shutil
 import traceback
 from typing import Any, Optional, Union
 
@@ -122,9 +121,9 @@ class Cells:
     directory = cell_dir(spec, self._out_dir)
     log = directory.with_name(directory.name + '.error.log')
     log.unlink(missing_ok=True)
-    if not self._resume and (directory / 'config.json').exists():
-      shutil.rmtree(directory)
     try:
+      if not self._resume:
+        run_dir_lib.RunDir(directory).clear()
       result = self._run_experiment(
           spec,
           directory,

@@ -14,6 +14,7 @@ from typing import Sequence
 from tff_fedopt import tables
 from tff_fedopt.experiment import command_line
 from tff_fedopt.tables import engine
+from tff_fedopt.tables import reference
 from tff_fedopt.tables import spec as spec_lib
 
 
@@ -25,7 +26,10 @@ def _count(text):
 
 
 def _labels(text):
-  return [part.strip() for part in text.split(',') if part.strip()]
+  parts = [part.strip() for part in text.split(',') if part.strip()]
+  if not parts:
+    raise ValueError(text)
+  return parts
 
 
 def _seeds(text):
@@ -34,6 +38,7 @@ def _seeds(text):
 
 # argparse names these in its messages.
 _count.__name__ = 'count (1, 2, …)'
+_labels.__name__ = 'list of labels'
 _seeds.__name__ = 'list of integers'
 
 
@@ -103,7 +108,7 @@ def listing() -> str:
     times = ', '.join(f'{p}: {table.estimates[p]}' for p in spec_lib.PROFILES)
     lines += [
         f'{table.id:20}{table.paper:8}{table.title}',
-        f'{"":28}shows: {table.shows}',
+        f'{"":28}the paper: {table.shows}',
         f'{"":28}{times}',
     ]
   return '\n'.join(lines)
@@ -169,6 +174,12 @@ def main(argv: Sequence[str]) -> int:
           seeds=flags.seeds,
       )
       work.append((table, options, engine.plan(table, options)))
+      if flags.check and not reference.path(flags.profile, table.id).exists():
+        parser.error(
+            f'{table.id} has no stored reference of profile {flags.profile} to'
+            ' check; --store_reference makes one'
+        )
+    command_line.check_folder('--out_dir', out_dir)
   except ValueError as error:
     parser.error(str(error))
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
@@ -188,10 +199,12 @@ def main(argv: Sequence[str]) -> int:
   except ValueError as error:
     # What only the data can tell: a missing file, too few clients.
     parser.error(' '.join(str(error).split()))
+  except OSError as error:  # A full disk, for one.
+    parser.exit(1, f'tables: {error}; --resume continues\n')
   except KeyboardInterrupt:
     print('tables: interrupted; --resume continues', file=sys.stderr)
     return 128 + signal.SIGINT
 
 
 if __name__ == '__main__':
-  sys.exit(main(sys.argv[1:]))
+  command_line.end_with(main, sys.argv[1:])

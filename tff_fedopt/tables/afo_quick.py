@@ -3,8 +3,8 @@
 The published rates belong to the published models, data and round counts; the
 quick profile shrinks all three, so it has its own. All methods of a task were
 tuned on the task's grid below with τ = 10^-3, cohorts of 10, one seed, and the
-reported numbers of rounds, by the mean training metric of the last rounds, as
-the authors did.
+number of rounds below, by the mean training metric of the last rounds, as the
+authors did.
 """
 
 import dataclasses

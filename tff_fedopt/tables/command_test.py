@@ -1,5 +1,6 @@
 """The command line of the tables: what it refuses, and how."""
 
+import os
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import pytest
 
 from tff_fedopt import tables
 from tff_fedopt.tables import __main__ as command
+from tff_fedopt.tables import engine
 
 
 @pytest.mark.parametrize(
@@ -25,6 +27,14 @@ from tff_fedopt.tables import __main__ as command
         (['--check', '--rounds=2'], '--check goes without'),
         (['--store_reference', '--rounds=2'], 'goes without --rounds'),
         (['--prof=quick'], 'unrecognized arguments'),
+        (['--rows='], 'invalid list of labels'),
+        (['--out_dir=/dev/null'], '/dev/null is not a folder'),
+        (['--out_dir=/dev/null/x'], '/dev/null is not a folder'),
+        (
+            ['la_table3', '--rows=Communication', '--columns=FedAvg'],
+            'la_table3 has no cell in row Communication and column FedAvg',
+        ),
+        (['afo_tau', '--check', '--profile=paper'], 'no stored reference'),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_2(arguments, message, capsys):
@@ -45,6 +55,28 @@ def test_missing_data_is_one_line_and_exit_2(tmp_path, capsys):
   assert str(tmp_path) in error and 'no such file' in error
   assert error.count('\n') == 1
   assert not (tmp_path / 'out').exists()
+
+
+def test_labels_may_hold_commas():
+  table = tables.get('la_cifar100')
+  wanted = 'server Adam + client AdaGrad, local correction'
+  columns = (*wanted.split(', '), 'server-only Adam')
+  planned = engine.plan(table, engine.Options('quick', columns=columns))
+  assert {p.cell.column for p in planned} == {wanted, 'server-only Adam'}
+
+
+def test_nobody_reads_on():
+  command_line = [sys.executable, '-m', 'tff_fedopt.tables', '--list']
+  process = subprocess.Popen(
+      command_line,
+      stdout=subprocess.PIPE,
+      stderr=subprocess.PIPE,
+      text=True,
+      env={**os.environ, 'PYTHONUNBUFFERED': '1'},
+  )
+  process.stdout.close()
+  assert process.stderr.read() == ''
+  assert process.wait(60) == 141
 
 
 def test_list_names_every_table(capsys):

@@ -163,14 +163,14 @@ def plan(
   """
   cells = spec.cells(options.profile, options.form)
   row_names = {c.row for c in cells} | {c.panel for c in cells if c.panel}
-  _check_filter('row', options.rows, row_names)
-  _check_filter('column', options.columns, {c.column for c in cells})
+  rows = _labels(spec, 'row', options.rows, row_names)
+  columns = _labels(spec, 'column', options.columns, {c.column for c in cells})
   seeds = options.seeds or spec.seeds[options.profile]
   planned = []
   for cell in cells:
-    if options.rows and not {cell.row, cell.panel} & set(options.rows):
+    if rows and not {cell.row, cell.panel} & rows:
       continue
-    if options.columns and cell.column not in options.columns:
+    if columns and cell.column not in columns:
       continue
     if cell.measure:
       calls = tuple(
@@ -183,6 +183,11 @@ def plan(
         for settings in (cell.candidates, cell.baseline)
     )
     planned.append(PlannedCell(cell, candidates, baseline))
+  if not planned:
+    raise ValueError(
+        f'{spec.id} has no cell in row {" or ".join(sorted(rows))} and column'
+        f' {" or ".join(sorted(columns))}'
+    )
   return tuple(planned)
 
 
@@ -211,12 +216,22 @@ def _candidate(setting, options, seeds):
   return Candidate(setting, runs)
 
 
-def _check_filter(what, wanted, known):
-  for name in wanted:
-    if name not in known:
+def _labels(spec, what, wanted, known):
+  """Puts labels that hold commas together again; checks that all are known."""
+  found, parts = set(), list(wanted)
+  while parts:
+    for length in range(len(parts), 0, -1):
+      label = ', '.join(parts[:length])
+      if label in known:
+        break
+    else:
       raise ValueError(
-          f'unknown {what} {name!r}; one of {", ".join(sorted(known))}'
+          f'{spec.id}: unknown {what} {parts[0]!r}; one of'
+          f' {"; ".join(sorted(known))}'
       )
+    found.add(label)
+    parts = parts[length:]
+  return found
 
 
 def run_specs(plans: Sequence[Sequence[PlannedCell]]) -> list[Any]:

@@ -92,6 +92,12 @@ def legend(result: engine.TableResult) -> list[str]:
     if options.rounds:
       rounds_text += ' (set by --rounds, not those of the profile)'
     facts.append(f'Rounds: {rounds_text}.')
+    validated = sorted({run.validation_examples or 0 for run in runs})
+    facts.append(
+        'Validation: '
+        + ', '.join(f'the first {n} examples' if n else 'all' for n in validated)
+        + '.'
+    )
   facts += [f'Seeds: {", ".join(map(str, seeds))}.', f'Form: {result.form}.']
   if runs:
     facts.append(

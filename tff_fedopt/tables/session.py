@@ -130,7 +130,7 @@ def make(
       engine.measured_runs(plans), out_dir / 'measured', resume
   )
   by_print = {result.spec.fingerprint(): result for result in results}
-  code = 0
+  code, texts = 0, []
   for table, options, planned in work:
     result = engine.reduce(table, options, planned, by_print)
     records = rows.records(result)
@@ -148,9 +148,11 @@ def make(
     if check:
       code = max(code, _report_check(table, records, compared))
     else:
-      print(text)
+      texts.append(text)
     if any(cell.status == 'failed' for cell in result.cells):
       code = 1
+  # At last: every file is there even if nobody reads on.
+  print(*texts, sep='\n')
   print(f'results: {out_dir}', file=sys.stderr)
   return code
 

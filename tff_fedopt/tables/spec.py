@@ -199,7 +199,7 @@ class TableSpec:
     title: One line.
     paper: Short name of the paper.
     citation: Which table or figure of which publication.
-    shows: What the numbers show, one sentence.
+    shows: What the published numbers show, one sentence.
     kind: Which figures belong to it: `table` (curves, time to target),
       `heatmap`, `sensitivity`, `curves`, or `measured` (curves, where the
       measurements have some).
