@@ -241,8 +241,7 @@ def main(argv: Sequence[str]) -> int:
     if unexpected:
       raise ValueError(f'unexpected argument {unexpected[0]!r}')
     spec = _spec(values)
-    if spec.data_dir is not None and not os.path.isdir(spec.data_dir):
-      raise ValueError(f'--data_dir: there is no folder {spec.data_dir}')
+    command_line.check_data_dir(spec.data_dir)
     command_line.check_folder('--run_dir', _run_dir(values, spec))
   except (flags.Error, ValueError) as e:
     return _fail(e, 2)

@@ -4,6 +4,7 @@ import argparse
 import os
 import pathlib
 import sys
+from typing import Optional
 
 
 class Parser(argparse.ArgumentParser):
@@ -31,6 +32,16 @@ def check_folder(flag: str, path: str | os.PathLike[str]) -> None:
         f'{flag}: {path} cannot be used ({existing} is not a folder that can be'
         ' written)'
     )
+
+
+def check_data_dir(path: Optional[str]) -> None:
+  """Checks `--data_dir`, None standing for the default.
+
+  Raises:
+    ValueError: If there is no such folder.
+  """
+  if path is not None and not os.path.isdir(path):
+    raise ValueError(f'--data_dir: there is no folder {path}')
 
 
 def end_with(main, argv) -> None:

@@ -129,11 +129,6 @@ def _chosen(parser, flags):
   return [tables.get(name) for name in names]
 
 
-def _check_data_dir(parser, data_dir):
-  if data_dir is not None and not pathlib.Path(data_dir).is_dir():
-    parser.error(f'--data_dir: there is no folder {data_dir}')
-
-
 def main(argv: Sequence[str]) -> int:
   """Runs the command.
 
@@ -154,10 +149,10 @@ def main(argv: Sequence[str]) -> int:
     parser.error('--check goes without --rounds, --seeds, --store_reference')
   if flags.store_reference and flags.rounds:
     parser.error('--store_reference goes without --rounds')
-  _check_data_dir(parser, flags.data_dir)
   jobs = flags.jobs or min(4, os.cpu_count() or 1)
   out_dir = pathlib.Path(flags.out_dir or pathlib.Path('runs', flags.profile))
   try:
+    command_line.check_data_dir(flags.data_dir)
     chosen = _chosen(parser, flags)
     work = []
     for table in chosen:

@@ -14,7 +14,6 @@ _CITATION = (
 _LAST = {
     profile: f'last:{count}' for profile, count in afo_scales.LAST.items()
 }
-_ONE_SEED = {'quick': (0,), 'small': (0,), 'paper': (1,)}
 
 _FORM_NOTE = (
     "form=code: the published rates were tuned with the authors' code, so the"
@@ -26,10 +25,6 @@ _WEIGHT_NOTE = (
     'Clients are weighted by their examples; on Shakespeare and SO NWP by'
     ' their tokens that are not padding.'
 )
-_TUNE_NOTE = (
-    'Of several candidate settings a cell reports the one with the best'
-    ' training metric, not the best validation metric.'
-)
 
 
 def _setting(profile, task_label, hyperparameters, source, method, **changes):
@@ -39,13 +34,7 @@ def _setting(profile, task_label, hyperparameters, source, method, **changes):
       'algorithm': afo_settings.METHODS[method],
       'hyperparameters': hyperparameters,
       'source': source,
-      'rounds': scale.rounds,
-      'cohort_size': scale.cohort_size,
-      'batch_size': scale.batch_size,
-      'local_epochs': scale.local_epochs,
-      'evaluate_every': scale.evaluate_every,
-      'validation_examples': scale.validation_examples,
-      'task_options': scale.task_options,
+      **vars(scale),
       **changes,
   })
 
@@ -214,7 +203,7 @@ _table = functools.partial(
     paper='AFO',
     form='code',
     reduction=_LAST,
-    seeds=_ONE_SEED,
+    seeds=afo_scales.ONE_SEED,
 )
 
 TABLES = (
@@ -264,7 +253,7 @@ TABLES = (
         column_header='log10 τ',
         build=_tau,
         estimates={'quick': '5 min', 'small': 'days', 'paper': 'months'},
-        notes=(_FORM_NOTE, _WEIGHT_NOTE, _TUNE_NOTE),
+        notes=(_FORM_NOTE, _WEIGHT_NOTE, spec.TUNE_NOTE),
     ),
     _table(
         id='afo_lr_decay',
@@ -279,7 +268,7 @@ TABLES = (
         estimates={'quick': '5 min', 'small': 'hours', 'paper': 'days'},
         notes=(
             _FORM_NOTE,
-            _TUNE_NOTE,
+            spec.TUNE_NOTE,
             (
                 'Centralized: one client holds the pooled data and runs the'
                 ' same local loop with the optimizer of the column, whose'

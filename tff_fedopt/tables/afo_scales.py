@@ -12,7 +12,10 @@ from tff_fedopt.tables import afo_settings
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
-  """Length and width of a run; None stands for the task's published value."""
+  """Length and width of a run; None stands for the task's published value.
+
+  The fields are those of `spec.Setting` with the same names.
+  """
 
   rounds: int
   cohort_size: int
@@ -43,6 +46,8 @@ _SMALL = {
     'SO LR': Scale(100, 10, 5, 2000),
     'EMNIST AE': Scale(100, 10, 5, 2000),
 }
+# The seeds of every table without error bars.
+ONE_SEED = {'quick': (0,), 'small': (0,), 'paper': (1,)}
 # How many of the last rounds are averaged; evaluations lie in between.
 LAST = {'quick': 8, 'small': 10, 'paper': 100}
 

@@ -15,7 +15,6 @@ _LAST = {
     **{name: f'last:{count}' for name, count in afo_scales.LAST.items()},
     'quick': 'last:6',
 }
-_ONE_SEED = {'quick': (0,), 'small': (0,), 'paper': (1,)}
 
 _RATE_NOTE = (
     'The published rates, ε, accumulators, cohorts and (but for CIFAR-100)'
@@ -29,10 +28,6 @@ _FORM_NOTE = (
     ' N_i exactly, no bias correction, β₂ of the server 0.99.'
 )
 _NOTES = (_RATE_NOTE, _FORM_NOTE)
-_TUNE_NOTE = (
-    'Of several candidate settings a cell reports the one with the best'
-    ' training metric, not the best validation metric.'
-)
 
 
 def _method_table(rows, columns):
@@ -271,7 +266,7 @@ _table = functools.partial(
     row_header='Task',
     column_header='Method',
     reduction=_LAST,
-    seeds=_ONE_SEED,
+    seeds=afo_scales.ONE_SEED,
     notes=_NOTES,
 )
 
@@ -320,7 +315,7 @@ TABLES = (
         shows='correction works for AdaGrad, Adam and Yogi at the clients',
         build=_table3,
         estimates={'quick': '8 min', 'small': 'days', 'paper': 'months'},
-        notes=(*_NOTES, _TUNE_NOTE),
+        notes=(*_NOTES, spec.TUNE_NOTE),
     ),
     _table(
         id='la_curves',

@@ -9,6 +9,11 @@ import dataclasses
 from typing import Any, Callable, Mapping, Optional, Sequence
 
 PROFILES = ('quick', 'small', 'paper')
+# For tables whose cells have several candidates.
+TUNE_NOTE = (
+    'Of several candidate settings a cell reports the one with the best'
+    ' training metric, not the best validation metric.'
+)
 KINDS = ('table', 'heatmap', 'sensitivity', 'curves', 'measured')
 RELATIONS = ('', 'ratio', 'speedup', 'gain')
 
