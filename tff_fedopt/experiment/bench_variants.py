@@ -47,48 +47,38 @@ class _Round:
 
 def _emnist():
   """The full-size EMNIST network and a client's random images."""
-  import numpy as np
-  import tensorflow as tf
   from tasks.models import cnn
-  from tasks.models import objectives
-  from tasks.models import wrapper
 
-  spec = collections.OrderedDict(
-      x=tf.TensorSpec([None, 28, 28, 1], tf.float32),
-      y=tf.TensorSpec([None], tf.int32),
-  )
-
-  def model_fn():
-    network = cnn.ConvDropoutNet(62, seed=1)
-    return wrapper.TaskModel(network, objectives.classification(), spec)
-
-  def examples(rng, n):
-    images = rng.random([n, 28, 28, 1], np.float32)
-    return images, rng.integers(0, 62, n, np.int32)
-
-  return model_fn, examples
+  return _images(lambda: cnn.ConvDropoutNet(62, seed=1), (28, 28, 1), 62)
 
 
 def _cifar():
   """The full-size strided ResNet-18-GN and a client's random images."""
+  from tasks.models import strided_resnet
+
+  return _images(
+      lambda: strided_resnet.StridedResNet(10, seed=1), (32, 32, 3), 10
+  )
+
+
+def _images(network, shape, classes):
+  """A classifier of images and a client's random ones."""
   import numpy as np
   import tensorflow as tf
   from tasks.models import objectives
-  from tasks.models import strided_resnet
   from tasks.models import wrapper
 
   spec = collections.OrderedDict(
-      x=tf.TensorSpec([None, 32, 32, 3], tf.float32),
+      x=tf.TensorSpec([None, *shape], tf.float32),
       y=tf.TensorSpec([None], tf.int32),
   )
 
   def model_fn():
-    network = strided_resnet.StridedResNet(10, seed=1)
-    return wrapper.TaskModel(network, objectives.classification(), spec)
+    return wrapper.TaskModel(network(), objectives.classification(), spec)
 
   def examples(rng, n):
-    images = rng.random([n, 32, 32, 3], np.float32)
-    return images, rng.integers(0, 10, n, np.int32)
+    images = rng.random([n, *shape], np.float32)
+    return images, rng.integers(0, classes, n, np.int32)
 
   return model_fn, examples
 
