@@ -182,10 +182,10 @@ def _ours(task, size, **hyperparameters):
   return prepare
 
 
-def _with_memory(task, size):
-  """FedAvg, and the algorithms of FedInit's comparison, by name."""
+def _algorithms(task, size, **variants):
+  """Rounds of algorithms side by side: name to (algorithm, hyperparameters)."""
 
-  def variant(algorithm, **hyperparameters):
+  def variant(algorithm, hyperparameters):
     def prepare():
       from tff_fedopt import algorithms
       from tff_fedopt import runtime
@@ -223,14 +223,32 @@ def _with_memory(task, size):
 
     return prepare
 
-  return dict(
-      fedavg=variant('fedavg'),
-      fedinit=variant('fedinit', relaxation=0.1),
-      scaffold=variant('scaffold'),
-      feddyn=variant('feddyn'),
-      fedcm=variant('fedcm'),
-      fedsam=variant('fedsam'),
-  )
+  return {name: variant(*chosen) for name, chosen in variants.items()}
+
+
+_MEMORY = dict(
+    fedavg=('fedavg', {}),
+    fedinit=('fedinit', dict(relaxation=0.1)),
+    scaffold=('scaffold', {}),
+    feddyn=('feddyn', {}),
+    fedcm=('fedcm', {}),
+    fedsam=('fedsam', {}),
+)
+_CORRECTED = {
+    correction: (
+        'fedadagrad',
+        dict(client_optimizer='adagrad', correction=correction),
+    )
+    for correction in ('none', 'local', 'global')
+}
+_PRIMAL_DUAL = dict(
+    fedavg=('fedavg', {}),
+    fedvra=(
+        'fedvra',
+        dict(gamma=0.1, dual_step='rho:0.3', aggregation_step='N/m'),
+    ),
+    scaffold=('scaffold', {}),
+)
 
 
 def _stock(task, keras_model_fn, size, structure):
@@ -447,13 +465,24 @@ COMPARISONS = dict(
     memory_emnist=Comparison(
         'a round of the EMNIST CNN, clients with memory beside FedAvg',
         's',
-        _with_memory(_emnist, _EMNIST),
+        _algorithms(_emnist, _EMNIST, **_MEMORY),
     ),
     memory_resnet=Comparison(
         'a round of the strided ResNet-18-GN, 4 clients × 500 examples, batch'
         ' 50, clients with memory beside FedAvg',
         's',
-        _with_memory(_cifar, _CIFAR),
+        _algorithms(_cifar, _CIFAR, **_MEMORY),
+    ),
+    correction_emnist=Comparison(
+        'a round of the EMNIST CNN with AdaGrad at the clients: no, local and'
+        ' global correction',
+        's',
+        _algorithms(_emnist, _EMNIST, **_CORRECTED),
+    ),
+    primal_dual_emnist=Comparison(
+        'a round of the EMNIST CNN, FedVRA and SCAFFOLD beside FedAvg',
+        's',
+        _algorithms(_emnist, _EMNIST, **_PRIMAL_DUAL),
     ),
     lstm_step_256=Comparison(
         '10 training steps of an LSTM layer of 256 units, batch 4, 80 positions',
