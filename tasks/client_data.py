@@ -283,6 +283,11 @@ class PreparedClients(SeededClients):
     """The list of the loader itself, not a copy."""
     return self._raw.client_ids
 
+  @property
+  def sizes(self) -> Optional[np.ndarray]:
+    """Examples of each client, in the order of `client_ids`; None if unread."""
+    return self._sizes
+
   def examples(self, client_id: str) -> Arrays:
     """Returns the decoded examples of a client in stored order."""
     held = self._cache.get(client_id)

@@ -110,6 +110,8 @@ def test_sizes_and_ids(opened):
   told = _prepared(opened, sizes=opened.sizes('train'))
   for client, size in SIZES.items():
     assert read.num_examples(client) == told.num_examples(client) == size
+  assert read.sizes is None
+  assert dict(zip(told.client_ids, told.sizes)) == SIZES
   assert read.client_ids is opened['train'].client_ids
   for call in (read.num_examples, read.create_tf_dataset_for_client):
     with pytest.raises(ValueError, match="no client 'x'; there are 3"):

@@ -64,6 +64,11 @@ def _define_flags(values: flags.FlagValues) -> None:
     count(_RUN, name, None, meaning)
   cohorts = 'fixed: always cohort_size clients; bernoulli: so many on average'
   define(_RUN, str, 'cohorts', 'fixed', cohorts)
+  likely = (
+      "how likely a client is to take part: equal, examples (by a client's"
+      ' number of them), or JSON weights such as {"client id": 2.5}'
+  )
+  define(_RUN, str, 'participation', 'equal', likely)
   count(_RUN, 'evaluate_every', 1, 'rounds between evaluations')
   count(_RUN, 'seed', 0, 'seed of everything random', least=0)
   profiles = 'quick (reduced model, embedded data), small or paper (data files)'

@@ -89,6 +89,11 @@ def test_diverged_run_is_exit_code_1(tmp_path, capsys):
         (['--task_option=nose=1'], "unknown option 'nose' of toy; one of no"),
         (['toy'], "unexpected argument 'toy'"),
         (['--flagfile=/nowhere'], '/nowhere'),
+        (['--cohorts=some'], "kind of cohorts 'some'; one of fixed, bernoulli"),
+        (['--participation=some'], "'some'; expected equal, examples, or JSON"),
+        (['--participation={"c0": -1}'], "weight of 'c0' is -1; expected a"),
+        (['--participation={"c9": 2}'], "no client 'c9'; there are 4, the fir"),
+        (['--participation=examples'], 'do not say how many examples clients'),
         (['--cohort_size=5'], 'cohort_size: 5; toy has 4 clients'),
     ],
 )

@@ -5,10 +5,12 @@ import shutil
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tff_fedopt.experiment import checkpoint
 from tff_fedopt.experiment import program
 from tff_fedopt.experiment import runner
+from tff_fedopt.experiment import sampling
 from tff_fedopt.experiment import spec as spec_lib
 from tff_fedopt.experiment import sweep
 from tff_fedopt.experiment import toy_for_tests as toy
@@ -89,6 +91,51 @@ def _assert_same_run(directory, reference):
   for name in theirs:
     if name != 'client_work/state_dir':
       np.testing.assert_array_equal(ours[name], theirs[name], name)
+
+
+def test_duals_add_up_however_likely_clients_are(
+    tmp_path, programs, monkeypatch
+):
+  """FedVRA's λ = Σ ω_i λ_i after unequal sampling; c0 comes most often."""
+  seen = []
+  batches = toy.Clients.dataset_for_client
+
+  def recorded(clients, client_id, seed):
+    seen.append(client_id)
+    return batches(clients, client_id, seed)
+
+  monkeypatch.setattr(toy.Clients, 'dataset_for_client', recorded)
+  spec = spec_lib.RunSpec(
+      'toy',
+      'fedvra',
+      {'gamma': 0.5, 'dual_step': 0.7},
+      participation='{"c0": 9, "c2": 3}',
+      cohorts='bernoulli',
+  )
+  runner.run_experiment(spec, tmp_path, settings=_SETTINGS, programs=programs)
+  likely = [1, 3 / 5, 1 / 5, 1 / 5]  # In the order c0, c2, c1, c3.
+  expected = sampling.Cohorts(
+      ['c0', 'c1', 'c2', 'c3'],
+      2,
+      spec.seed,
+      1,
+      6,
+      'bernoulli',
+      np.array(likely)[[0, 2, 1, 3]],
+  )
+  # The first one is looked at for its type, too.
+  assert seen[-sum(map(len, expected)):] == sum(expected, [])
+  assert 0 < seen.count('c3') < 6
+  _, state = checkpoint._read(tmp_path / 'checkpoints' / 'round_00000006.ckpt')
+  duals = {}
+  for path in sorted(tmp_path.glob('client_state/*/*.index')):
+    reader = tf.train.load_checkpoint(str(path).removesuffix('.index'))
+    duals[path.name.split('.')[0]] = reader.get_tensor('dual/0')
+  assert len(duals) == len(set(seen))
+  np.testing.assert_allclose(
+      state['aggregator/mean/0'], sum(duals.values()) / 4, atol=1e-6
+  )
+  assert np.abs(state['aggregator/mean/0']).max() > 1e-3
 
 
 def test_newest_versions_stay(reference):

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Hashable
 import dataclasses
 import os
-from typing import Any
+from typing import Any, Optional
+
+import numpy as np
 
 import tasks
 from tff_fedopt import algorithms
 from tff_fedopt import runtime
 from tff_fedopt.experiment import evaluation
+from tff_fedopt.experiment import participation
 from tff_fedopt.experiment import spec as spec_lib
 
 
@@ -22,12 +25,15 @@ class Program:
     evaluate: The evaluator of the task's model.
     initial_state: The state before the first round, the run's hyperparameters
       in it.
+    probabilities: How likely each client is to take part; None if all are
+      alike.
   """
 
   task: Any
   process: Any
   evaluate: evaluation.Evaluator
   initial_state: Any
+  probabilities: Optional[np.ndarray]
 
 
 class Programs:
@@ -66,6 +72,9 @@ class Programs:
           f'cohort_size: {spec.cohort_size}; {spec.task} has {num_clients}'
           ' clients'
       )
+    probabilities = participation.of_clients(
+        spec.participation, task.train, spec.cohort_size
+    )
     given = _placed(spec, num_clients, state_dir)
     trace_key = algorithms.trace_key(spec.algorithm, given)
 
@@ -84,6 +93,7 @@ class Programs:
         initial_state=algorithms.set_hyperparameters(
             process, state, spec.algorithm, given
         ),
+        probabilities=probabilities,
     )
 
 

@@ -177,6 +177,7 @@ class _Attempt:
         last.round + 1,
         spec.rounds,
         spec.cohorts,
+        program.probabilities,
     )
     results = rounds.run(
         program.process,

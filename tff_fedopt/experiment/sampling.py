@@ -6,6 +6,7 @@ run in another process draw exactly the same numbers.
 
 from collections.abc import Sequence
 import hashlib
+from typing import Optional
 
 import numpy as np
 
@@ -99,6 +100,54 @@ def cohort(
   return indices
 
 
+def unequal_cohort(
+    probabilities: Sequence[float],
+    seed: int,
+    round_num: int,
+    kind: str = 'fixed',
+) -> np.ndarray:
+  """Draws the clients of a round, client i with probability p_i.
+
+  Rule: with `fixed`, clients lie in random order side by side on a line, client
+  i over a length of p_i; those take part that lie at u, u + 1, u + 2, … with u
+  uniform in [0, 1). With `bernoulli`, each takes part by itself; where nobody
+  would, one client does, drawn in proportion to p.
+
+  Args:
+    probabilities: p, [clients], each in [0, 1]; with `fixed` their sum is whole,
+      the size of the cohort.
+    seed: The seed of the run.
+    round_num: The round.
+    kind: One of `COHORTS`.
+
+  Returns:
+    An int64 array of different indices.
+
+  Raises:
+    ValueError: If with `fixed` the sum is not whole.
+  """
+  p = np.asarray(probabilities, np.float64)
+  rng = np.random.default_rng(derive_seed(seed, 'sampling', round_num))
+  if kind == 'bernoulli':
+    drawn = np.flatnonzero(rng.random(len(p)) < p)
+    return drawn if len(drawn) else rng.choice(len(p), 1, p=p / p.sum())
+  certain, open_ = np.flatnonzero(p >= 1), np.flatnonzero((0 < p) & (p < 1))
+  size = round(p[open_].sum())
+  if abs(p[open_].sum() - size) > 1e-6:
+    raise ValueError(
+        f'probabilities with sum {p.sum():.6g} make no cohort of a fixed size;'
+        ' their sum must be whole'
+    )
+  order = rng.permutation(open_)
+  ends = np.cumsum(p[order])
+  points = rng.random() + np.arange(size)
+  # Rounding must not put the last point behind the last client.
+  chosen = np.minimum(np.searchsorted(ends, points, 'right'), len(order) - 1)
+  indices = np.concatenate([certain, order[chosen]])
+  rng.shuffle(indices)
+  return indices
+
+
 class Cohorts(Sequence):
   """The cohorts of a run's rounds, drawn when asked for."""
 
@@ -110,6 +159,7 @@ class Cohorts(Sequence):
       first: int,
       last: int,
       kind: str = 'fixed',
+      probabilities: Optional[np.ndarray] = None,
   ):
     """Draws for the rounds `first` to `last`, both included.
 
@@ -120,22 +170,31 @@ class Cohorts(Sequence):
       first: The first round, from 1.
       last: The last round.
       kind: One of `COHORTS`.
+      probabilities: How likely each client is to take part, with sum `size`;
+        None for all alike.
     """
     self._client_ids = client_ids
     self._size = size
     self._seed = seed
     self._kind = kind
+    self._probabilities = probabilities
     self._rounds = range(first, last + 1)
 
   def __len__(self):
     return len(self._rounds)
 
   def __getitem__(self, index):
-    chosen = cohort(
-        len(self._client_ids),
-        self._size,
-        self._seed,
-        self._rounds[index],
-        self._kind,
-    )
+    round_num = self._rounds[index]
+    if self._probabilities is None:
+      chosen = cohort(
+          len(self._client_ids),
+          self._size,
+          self._seed,
+          round_num,
+          self._kind,
+      )
+    else:
+      chosen = unequal_cohort(
+          self._probabilities, self._seed, round_num, self._kind
+      )
     return [self._client_ids[i] for i in chosen]

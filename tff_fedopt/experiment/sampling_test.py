@@ -87,3 +87,61 @@ def test_bernoulli_cohorts():
   assert np.ptp(counts) < 0.35 * counts.mean()
   same = sampling.Cohorts('abcdefghij' * 2, 2, 0, 1, 3, 'bernoulli')
   assert [len(c) for c in same] == [len(d) for d in draws[1:4]]
+
+
+_UNEQUAL = np.array([1.0, 0.05, 0.3, 0.65, 0.9, 0.0, 0.1])
+
+
+@pytest.mark.parametrize('kind', sampling.COHORTS)
+def test_unequal_cohorts_have_the_given_probabilities(kind):
+  """4000 cohorts; a share's limits are five standard deviations."""
+  draws = [sampling.unequal_cohort(_UNEQUAL, 3, r, kind) for r in range(4000)]
+  assert all(len(set(d)) == len(d) for d in draws)
+  present = np.zeros([4000, 7])
+  for row, drawn in zip(present, draws):
+    row[drawn] = 1
+  limit = 5 * np.sqrt(_UNEQUAL * (1 - _UNEQUAL) / 4000)
+  assert (np.abs(present.mean(axis=0) - _UNEQUAL) <= limit).all()
+  sizes = collections.Counter(len(d) for d in draws)
+  if kind == 'fixed':
+    assert sizes == {3: 4000}
+    # Any two meet, but for the client that never comes.
+    together = present.T @ present
+    assert (np.delete(np.delete(together, 5, 0), 5, 1) > 0).all()
+    # Positions are exchangeable.
+    assert len({int(d[0]) for d in draws}) == 6
+  else:
+    # Each by itself: the variance of the number is Σ p (1 − p).
+    expected = np.sum(_UNEQUAL * (1 - _UNEQUAL))
+    assert abs(np.var(present.sum(axis=1)) / expected - 1) < 0.12
+    both = (present[:, 2] * present[:, 3]).mean()
+    assert abs(both - 0.3 * 0.65) < 5 * np.sqrt(0.195 * 0.805 / 4000)
+  again = sampling.unequal_cohort(_UNEQUAL, 3, 7, kind)
+  np.testing.assert_array_equal(again, draws[7])
+  other = [sampling.unequal_cohort(_UNEQUAL, 4, r, kind) for r in range(20)]
+  assert any(list(a) != list(b) for a, b in zip(other, draws))
+
+
+def test_unequal_bernoulli_cohorts_are_never_empty():
+  likely = np.array([0.02, 0.01, 0.0])
+  first = [
+      int(sampling.unequal_cohort(likely, 0, r, 'bernoulli')[0])
+      for r in range(900)
+  ]
+  share = np.mean(np.array(first) == 0)
+  assert abs(share - 2 / 3) < 5 * np.sqrt(2 / 9 / 900)
+  assert 2 not in first
+
+
+def test_fixed_cohorts_need_a_whole_size():
+  with pytest.raises(ValueError, match='with sum 1.5 make no cohort'):
+    sampling.unequal_cohort([0.7, 0.8], 0, 1)
+
+
+def test_cohorts_of_rounds_with_unequal_clients():
+  likely = np.array([0.5, 0.25, 0.25, 1.0])
+  cohorts = sampling.Cohorts('abcd', 2, 5, 3, 8, 'fixed', likely)
+  assert len(cohorts) == 6
+  for i, cohort in enumerate(cohorts):
+    drawn = sampling.unequal_cohort(likely, 5, 3 + i)
+    assert cohort == ['abcd'[j] for j in drawn] and 'd' in cohort

@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import Any, Optional
 
+from tff_fedopt.experiment import participation
 from tff_fedopt.experiment import sampling
 
 PROFILES = ('quick', 'small', 'paper')
@@ -37,8 +38,10 @@ class RunSpec:
     evaluate_every: Rounds between two evaluations; the last round always is.
     validation_examples: Use only so many examples; None for all.
     cohorts: How many clients take part, one of `sampling.COHORTS`: always
-      `cohort_size`, or each client with the same probability and so many on
-      average.
+      `cohort_size`, or each client by itself and so many on average.
+    participation: How likely each client is to take part: `equal`, `examples`
+      (in proportion to its number of examples), or weights as JSON text; see
+      `experiment.participation`.
 
   Raises:
     ValueError: One line that names what is unknown or impossible.
@@ -58,6 +61,7 @@ class RunSpec:
   evaluate_every: int = 1
   validation_examples: Optional[int] = None
   cohorts: str = 'fixed'
+  participation: str = 'equal'
 
   def __post_init__(self):
     import tasks
@@ -73,6 +77,10 @@ class RunSpec:
 
     self._set('hyperparameters', _plain(self.hyperparameters))
     self._set('task_options', _plain(self.task_options))
+    likely = participation.parse(self.participation)
+    if likely not in participation.KINDS:
+      # However it was written.
+      self._set('participation', canonical_json(_plain(likely)))
     self._set('data_dir', None if self.data_dir is None else str(self.data_dir))
     for name in _FROM_TASK:
       if getattr(self, name) is None:
@@ -106,8 +114,10 @@ class RunSpec:
     """Returns the SHA-256 of the run's canonical JSON, in hex."""
     values = self.to_json()
     values['data_dir'] = values['data_dir'] is not None
-    if values['cohorts'] == 'fixed':
-      del values['cohorts']  # Runs from before there was a choice.
+    # Runs from before there was a choice keep their fingerprint.
+    for name, only in (('cohorts', 'fixed'), ('participation', 'equal')):
+      if values[name] == only:
+        del values[name]
     return sha256(values)
 
   def __hash__(self):

@@ -45,6 +45,22 @@ def test_fingerprint_is_the_sha256_of_the_canonical_json():
   )
 
 
+def test_fingerprints_of_stored_results_stay():
+  # What newer fields mean by default is not part of the canonical JSON.
+  assert _spec().fingerprint() == (
+      'e02a095f73e8e59e8631a6fcc5d2bbcb13f036f5fa78f20ab5c70fa4ebd1ede8'
+  )
+  assert _spec(cohorts='bernoulli', seed=3).fingerprint() == (
+      '0573ea09cd35f8d59367b8717c9125e75fccafbb16898353c563c8a1a5d48f88'
+  )
+
+
+def test_participation_is_the_same_however_it_is_written():
+  spec = _spec(participation='{"b": 2.0,\n "a": 0.5}')
+  assert spec.participation == '{"a":0.5,"b":2}'
+  assert spec_lib.RunSpec.from_json(spec.to_json()) == spec
+
+
 def test_fingerprint_sees_what_decides_the_numbers():
   prints = {
       spec.fingerprint()
@@ -63,9 +79,12 @@ def test_fingerprint_sees_what_decides_the_numbers():
           _spec(task_options={'noise': 1}),
           _spec(evaluate_every=2),
           _spec(validation_examples=5),
+          _spec(cohorts='bernoulli'),
+          _spec(participation='examples'),
+          _spec(participation='{"a": 2}'),
       )
   }
-  assert len(prints) == 14
+  assert len(prints) == 17
   assert _spec(data_dir='/a').fingerprint() == (
       _spec(data_dir='/b').fingerprint()
   )
@@ -84,6 +103,8 @@ def test_fingerprint_sees_what_decides_the_numbers():
         (dict(task_options={'noize': 1}), "unknown option 'noize' of toy; one of noise"),
         (dict(task_options={'noise': -1}), 'noise: -1; must be a whole number, 0'),
         (dict(profile='big'), "unknown profile 'big'; one of quick, small"),
+        (dict(cohorts='some'), "kind of cohorts 'some'; one of fixed, bern"),
+        (dict(participation='some'), "participation: 'some'; expected equal"),
         (dict(rounds=0), 'rounds: 0; expected 1 or more'),
         (dict(cohort_size=-1), 'cohort_size: -1; expected 1 or more'),
         (dict(batch_size=2.5), 'batch_size: 2.5; expected a whole number'),

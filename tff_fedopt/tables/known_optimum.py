@@ -105,9 +105,8 @@ def _run(problem, algorithm, steps, sampling, rounds, seed, hyperparameters):
   def cohort(r):
     if sampling == 'all':
       return clients.client_ids
-    rng = np.random.default_rng(sampling_lib.derive_seed(seed, 'sampling', r))
-    drawn = rng.random(len(_LIKELY)) < _LIKELY
-    return [i for i, here in zip(clients.client_ids, drawn) if here]
+    drawn = sampling_lib.unequal_cohort(_LIKELY, seed, r, 'bernoulli')
+    return [clients.client_ids[i] for i in drawn]
 
   distance = lambda x: float(np.linalg.norm(x - clients.optimum))
   distances = [distance(clients.first)]
