@@ -84,11 +84,25 @@ def default_data_dir() -> str:
 
 
 def user_cache_dir() -> str:
-  """Where files made here go: TFF_FEDOPT_CACHE, or the user's cache folder."""
+  """Where files made here go: TFF_FEDOPT_CACHE, or the user's cache folder.
+
+  Raises:
+    DataError: If that cannot be a folder.
+  """
   base = os.environ.get('XDG_CACHE_HOME') or os.path.join(
       os.path.expanduser('~'), '.cache'
   )
-  return os.environ.get('TFF_FEDOPT_CACHE') or os.path.join(base, 'tff_fedopt')
+  path = os.environ.get('TFF_FEDOPT_CACHE') or os.path.join(base, 'tff_fedopt')
+  existing = os.path.abspath(path)
+  while not os.path.exists(existing):
+    existing = os.path.dirname(existing)
+  made = existing == os.path.abspath(path)
+  if not os.path.isdir(existing) or not (made or os.access(existing, os.W_OK)):
+    raise DataError(
+        f'{path} cannot keep the files that are made here ({existing} is not a'
+        ' folder that can be written); set TFF_FEDOPT_CACHE to one that can'
+    )
+  return path
 
 
 @dataclasses.dataclass(frozen=True)

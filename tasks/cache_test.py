@@ -241,6 +241,34 @@ def test_opens_300_000_clients_quickly(tmp_path):
   assert grown < 500e6, grown
 
 
+def test_all_missing_files_are_named(tmp_path):
+  folder = tmp_path / 'datasets'
+  folder.mkdir()
+  with pytest.raises(cache.DataError) as error:
+    counts.require(str(tmp_path), counts.WORDS, counts.TAGS)
+  paths = [
+      tmp_path / 'stackoverflow.sqlite',
+      folder / 'stackoverflow.word_count',
+      folder / 'stackoverflow.tag_count',
+  ]
+  message = str(error.value)
+  assert message.startswith(', '.join(map(str, paths)) + ': no such files; ')
+  for path in paths[:2]:
+    path.write_text('')
+  counts.require(str(tmp_path), counts.WORDS, counts.TAGS)
+
+
+@pytest.mark.parametrize('name', ['afile', 'afile/sub'])
+def test_a_cache_that_is_no_folder_is_refused(tmp_path, monkeypatch, name):
+  (tmp_path / 'afile').write_text('')
+  monkeypatch.setenv('TFF_FEDOPT_CACHE', str(tmp_path / name))
+  with pytest.raises(cache.DataError, match='afile is not a folder that can'):
+    cache.user_cache_dir()
+  monkeypatch.setenv('TFF_FEDOPT_CACHE', str(tmp_path / 'new' / 'er'))
+  assert cache.user_cache_dir() == str(tmp_path / 'new' / 'er')
+  assert not (tmp_path / 'new').exists()
+
+
 def test_word_and_tag_counts(tmp_path):
   folder = tmp_path / 'datasets'
   folder.mkdir()

@@ -29,6 +29,32 @@ def path_of(data_dir: Optional[str], name: str) -> str:
   return path
 
 
+def require(data_dir: Optional[str], *names: str) -> None:
+  """Checks that the data file and count files are there; names all missing.
+
+  Args:
+    data_dir: Folder of the data file; None for TFF's own cache.
+    *names: Of `WORDS` and `TAGS`, those that are needed.
+
+  Raises:
+    DataError: If more than one is missing; what opens a file tells the rest.
+  """
+  known = cache.known_dataset('stackoverflow')
+  data_dir = os.path.expanduser(data_dir or cache.default_data_dir())
+  counts = [os.path.join('datasets', name) for name in names]
+  missing = [
+      path
+      for path in (os.path.join(data_dir, f) for f in (known.filename, *counts))
+      if not os.path.isfile(path)
+  ]
+  if len(missing) > 1:
+    raise cache.DataError(
+        f'{", ".join(missing)}: no such files; fetch them (about {known.size})'
+        f' with "{cache.fetch_command("stackoverflow", data_dir)}", or point'
+        ' --data_dir at the folder that has them'
+    )
+
+
 def _head(names: list[str], size: int, path: str, what: str) -> list[str]:
   if size < 1:
     raise ValueError(f'the number of {what} must be positive, got {size}')

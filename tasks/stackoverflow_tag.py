@@ -41,6 +41,7 @@ def load(request: task_lib.Request) -> task_lib.Task:
 
   options = request.options
   data_dir = request.folder('stackoverflow')
+  counts.require(data_dir, counts.WORDS, counts.TAGS)
   words = text_preprocessing.Vocabulary(
       counts.words(data_dir, options['vocab_size'])
   )

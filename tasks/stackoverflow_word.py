@@ -49,6 +49,7 @@ def load(request: task_lib.Request) -> task_lib.Task:
   options = request.options
   length = options['sequence_length']
   data_dir = request.folder('stackoverflow')
+  counts.require(data_dir, counts.WORDS)
   vocabulary = text_preprocessing.Vocabulary(
       counts.words(data_dir, options['vocab_size'])
   )

@@ -79,7 +79,15 @@ def test_diverged_run_is_exit_code_1(tmp_path, capsys):
         (['--tasks=toy'], "Unknown command line flag 'tasks'. Did you mean: "),
         (['--task=cifar'], "unknown task 'cifar'; one of toy"),
         (['--algorithm=adam'], "unknown algorithm 'adam'; one of"),
-        (['--tau=0.1'], 'fedavg has no hyperparameter tau'),
+        (
+            ['--tau=0.1'],
+            'fedavg has no hyperparameter tau; it belongs to fedadagrad, fedad',
+        ),
+        (
+            ['--algorithm=fedprox', '--server_momentum=0.5'],
+            'no hyperparameter server_momentum; it belongs to fedavgm$',
+        ),
+        (['--client_learning_rate=nan'], 'nan; expected a finite number'),
         (['--algorithm=fedadam', '--tau=x'], '--tau=x: could not convert'),
         (['--algorithm=fedadam', '--tau=0'], 'tau: 0.* expected above 0'),
         (['--client_momentum=0.9'], 'client_momentum is not used by .*=sgd'),
@@ -103,7 +111,18 @@ def test_wrong_usage_is_one_line_and_exit_code_2(
   assert _train(*arguments, f'--run_dir={tmp_path}') == 2
   out, err = capsys.readouterr()
   assert out == '' and err.startswith('train: ') and err.count('\n') == 1
+  assert not list(tmp_path.iterdir())
   pytest.raises(ValueError, _raise, err).match(message)
+
+
+def test_a_cache_that_is_a_file_is_wrong_usage(tmp_path, capsys, monkeypatch):
+  path = tmp_path / 'afile'
+  path.write_text('')
+  monkeypatch.setenv('TFF_FEDOPT_CACHE', str(path))
+  assert _train(f'--run_dir={tmp_path / "run"}') == 2
+  error = capsys.readouterr().err
+  assert f'{path} cannot keep the files' in error and error.count('\n') == 1
+  assert not (tmp_path / 'run').exists()
 
 
 def _raise(text):

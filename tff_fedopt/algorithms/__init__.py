@@ -181,7 +181,10 @@ def set_hyperparameters(process, state, name: str, given: dict[str, Any]):
 
 
 def _parsed(name, given):
-  return _hyperparameters.parse(name, _entry(name).hyperparameters, given)
+  registry = {a: entry.hyperparameters for a, entry in _ALGORITHMS.items()}
+  return _hyperparameters.parse(
+      name, _entry(name).hyperparameters, given, registry
+  )
 
 
 def _entry(name):

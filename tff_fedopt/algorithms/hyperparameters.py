@@ -3,6 +3,7 @@
 Nothing here needs TensorFlow, so wrong values are refused before it loads.
 """
 
+from collections.abc import Mapping
 import dataclasses
 import difflib
 import math
@@ -479,13 +480,19 @@ def meaning(cls: type, name: str) -> str:
   return cls.__dataclass_fields__[name].metadata['help']
 
 
-def parse(algorithm: str, cls: type, given: dict[str, Any]) -> Hyperparameters:
+def parse(
+    algorithm: str,
+    cls: type,
+    given: dict[str, Any],
+    registry: Mapping[str, type],
+) -> Hyperparameters:
   """Checks hyperparameters and fills a dataclass with them.
 
   Args:
     algorithm: The algorithm's name, for messages.
     cls: Its hyperparameter dataclass.
     given: Values by name.
+    registry: Hyperparameter dataclasses of all algorithms, by name.
 
   Returns:
     An instance of `cls`.
@@ -498,11 +505,9 @@ def parse(algorithm: str, cls: type, given: dict[str, Any]) -> Hyperparameters:
   values = {}
   for name, value in given.items():
     if name not in fields:
-      near = difflib.get_close_matches(name, fields, n=1)
-      hint = f'did you mean {near[0]}?' if near else 'it takes '
       raise ValueError(
           f'{algorithm} has no hyperparameter {name}; '
-          + (hint if near else hint + ', '.join(sorted(fields)))
+          + _instead(name, fields, registry)
       )
     values[name] = _checked(fields[name], value)
   chosen = values.get('client_optimizer', fields['client_optimizer'].default)
@@ -513,6 +518,21 @@ def parse(algorithm: str, cls: type, given: dict[str, Any]) -> Hyperparameters:
           + ', '.join(users)
       )
   return cls(**values)
+
+
+def _instead(name, fields, registry):
+  """What may have been meant by a hyperparameter that is not there."""
+  users = [
+      other
+      for other, cls in sorted(registry.items())
+      if name in cls.__dataclass_fields__
+  ]
+  if users:
+    return f'it belongs to {", ".join(users)}'
+  near = difflib.get_close_matches(name, fields, n=1)
+  if near:
+    return f'did you mean {near[0]}?'
+  return f'it takes {", ".join(sorted(fields))}'
 
 
 def _checked(field, value):
@@ -540,8 +560,9 @@ def _checked(field, value):
     try:
       number = float(value)
     except (TypeError, ValueError):
-      number = math.nan
+      raise ValueError(f'{field.name}: {value!r}; expected {wants}') from None
     if not math.isfinite(number):
+      wants = wants.replace('a number', 'a finite number')
       raise ValueError(f'{field.name}: {value!r}; expected {wants}')
     if wants == 'a whole number':
       if number != int(number):

@@ -6,6 +6,8 @@ import pathlib
 import sys
 from typing import Optional
 
+from tasks import cache
+
 
 class Parser(argparse.ArgumentParser):
   """Reports a wrong command line in one line, exit code 2."""
@@ -35,11 +37,12 @@ def check_folder(flag: str, path: str | os.PathLike[str]) -> None:
 
 
 def check_data_dir(path: Optional[str]) -> None:
-  """Checks `--data_dir`, None standing for the default.
+  """Checks `--data_dir`, None for the default, and where data are kept.
 
   Raises:
-    ValueError: If there is no such folder.
+    ValueError: If there is no such folder, or no place for data made here.
   """
+  cache.user_cache_dir()
   if path is not None and not os.path.isdir(path):
     raise ValueError(f'--data_dir: there is no folder {path}')
 

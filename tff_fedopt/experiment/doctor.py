@@ -229,8 +229,13 @@ def diagnose(data_dir: Optional[str], timeout: float):
     Findings.
   """
   yield from check_system()
-  yield check_disk(cache.user_cache_dir())
-  yield check_embedded(cache.user_cache_dir())
+  try:
+    made_here = cache.user_cache_dir()
+  except cache.DataError as e:
+    yield Finding('cache', 'unusable', str(e))
+  else:
+    yield check_disk(made_here)
+    yield check_embedded(made_here)
   folder = os.path.expanduser(data_dir or cache.default_data_dir())
   findings = [check_data(task, folder) for task in DATA_OF_TASK]
   remedy = None

@@ -1,5 +1,6 @@
 """What the doctor finds, and the one thing it says to do."""
 
+import itertools
 import os
 import sqlite3
 import time
@@ -117,6 +118,14 @@ def test_a_full_disk_is_the_thing_to_do(tmp_path):
   assert doctor.check_disk(missing, min_free_gib=0).remedy is None
   finding = doctor.check_disk(missing, min_free_gib=1e9)
   assert finding.remedy.startswith(f'make room on the disk of {tmp_path}: ')
+
+
+def test_a_cache_that_is_a_file_is_the_thing_to_do(tmp_path, monkeypatch):
+  (tmp_path / 'afile').write_text('')
+  monkeypatch.setenv('TFF_FEDOPT_CACHE', str(tmp_path / 'afile'))
+  findings = doctor.diagnose(str(tmp_path), 1)
+  (found,) = [f for f in itertools.islice(findings, 4) if f.remedy]
+  assert found.subject == 'cache' and 'set TFF_FEDOPT_CACHE' in found.remedy
 
 
 def test_embedded_data_are_counted(tmp_path):

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import fcntl
 import json
+import os
 import pathlib
 import shutil
 from typing import Any, Optional
@@ -64,10 +65,15 @@ class RunDir:
 
   @contextlib.contextmanager
   def locked(self):
-    """Keeps other processes out; a killed process keeps nobody out."""
+    """Keeps other processes out; a killed process keeps nobody out.
+
+    Folders that were made for it go again if they are still empty at the end.
+    """
+    made = [p for p in (self.path, *self.path.parents) if not p.exists()]
+    path = self.path / '.lock'
     try:
       self.path.mkdir(parents=True, exist_ok=True)
-      lock = open(self.path / '.lock', 'w')
+      lock = open(path, 'w')
     except OSError as e:
       raise RunDirError(
           f'{self.path} cannot be a run directory: {e.strerror}'
@@ -75,12 +81,23 @@ class RunDir:
     with lock:
       try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-      except BlockingIOError:
+        # Its holder may just have deleted it.
+        is_here = os.path.samestat(os.fstat(lock.fileno()), os.stat(path))
+      except (BlockingIOError, FileNotFoundError):
+        is_here = False
+      if not is_here:
         raise RunDirError(
             f'{self.path} is in use by another process; wait for it or choose'
             ' another run directory'
-        ) from None
-      yield
+        )
+      try:
+        yield
+      finally:
+        with contextlib.suppress(OSError):  # Of others that use the folder.
+          if [p.name for p in self.path.iterdir()] == [path.name]:
+            path.unlink()
+            for folder in made:
+              folder.rmdir()
 
   def admit(
       self, spec: spec_lib.RunSpec, resume: bool

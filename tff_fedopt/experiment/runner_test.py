@@ -1,6 +1,7 @@
 """Tests of whole runs: records, resuming to the bit, every way to end."""
 
 import dataclasses
+import fcntl
 import functools
 import io
 import json
@@ -330,8 +331,27 @@ def test_more_clients_than_there_are(tmp_path, programs):
     runner.run_experiment(
         _spec(cohort_size=5), tmp_path, programs=programs
     )
-  # The directory is still free.
-  assert [p.name for p in tmp_path.iterdir()] == ['.lock']
+  assert not list(tmp_path.iterdir())
+  # Nor is anything left of a directory that was not there.
+  with pytest.raises(ValueError, match='cohort_size: 5; toy has 4 clients'):
+    runner.run_experiment(
+        _spec(cohort_size=5), tmp_path / 'a' / 'b', programs=programs
+    )
+  assert not list(tmp_path.iterdir())
+
+
+def test_a_lock_that_its_holder_deletes_admits_nobody(tmp_path, monkeypatch):
+  """Another process opened the file before, and gets the lock after."""
+  flock = fcntl.flock
+
+  def late(lock, operation):
+    (tmp_path / '.lock').unlink()
+    flock(lock, operation)
+
+  monkeypatch.setattr(fcntl, 'flock', late)
+  with pytest.raises(run_dir.RunDirError, match='in use by another process'):
+    with run_dir.RunDir(tmp_path).locked():
+      pass
 
 
 def test_settings_that_are_refused():

@@ -174,6 +174,11 @@ def main(argv: Sequence[str]) -> int:
             f'{table.id} has no stored reference of profile {flags.profile} to'
             ' check; --store_reference makes one'
         )
+    if flags.rounds and not engine.run_specs([planned for *_, planned in work]):
+      parser.error(
+          '--rounds: nothing that was chosen is trained; what is measured has'
+          ' a length of its own'
+      )
     command_line.check_folder('--out_dir', out_dir)
   except ValueError as error:
     parser.error(str(error))

@@ -26,6 +26,11 @@ from tff_fedopt.tables import engine
         (['--full'], '--full belongs to --check'),
         (['--check', '--rounds=2'], '--check goes without'),
         (['--store_reference', '--rounds=2'], 'goes without --rounds'),
+        (['la_toy', '--rounds=2'], '--rounds: nothing that was chosen is trai'),
+        (
+            ['vra_table1', '--rounds=2', '--rows=kept'],
+            '--rounds: nothing that was chosen is trained',
+        ),
         (['--prof=quick'], 'unrecognized arguments'),
         (['--rows='], 'invalid list of labels'),
         (['--out_dir=/dev/null'], '/dev/null is not a folder'),
