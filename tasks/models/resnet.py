@@ -3,12 +3,13 @@
 import tensorflow as tf
 
 from tasks.models import group_norm
+from tasks.models import residual_net
 from tasks.models import variables as variables_lib
 
 _EPSILON = 1e-3
 
 
-class ResNet:
+class ResNet(residual_net.ResidualNet):
   """The CIFAR network of the published runs, and smaller ones of its family.
 
     stem    conv 7x7 stride 2 - GN - ReLU - max-pool 3x3 stride 2
@@ -22,57 +23,32 @@ class ResNet:
   11 181 642 parameters for 10 classes, 11 227 812 for 100.
   """
 
-  uses_dropout = False
+  def _make_stem(self, width):
+    self._stem = self._conv('stem/conv', 7, 3, width)
+    self._stem_norm = self._norm('stem/norm', width)
 
-  def __init__(
-      self, num_classes, seed, *, filters=64, blocks=(2, 2, 2, 2), groups=2
-  ):
-    """Creates the weights.
-
-    Args:
-      num_classes: int.
-      seed: int, seed of the initial values.
-      filters: int, width of the stem and the first stage.
-      blocks: ints, number of blocks of each stage.
-      groups: int, groups of every normalisation.
-
-    Raises:
-      ValueError: `filters` do not divide into the groups.
-    """
-    if filters % groups:
-      raise ValueError(
-          f'groups: {groups}; {filters} channels do not divide into {groups}'
-          ' groups, choose a divisor'
+  def _make_block(self, name, width_in, width):
+    block = dict(shortcut=None, norm1=None)
+    if self._blocks:  # The very first one comes right after the stem's.
+      block['norm1'] = self._norm(f'{name}/norm1', width_in)
+    block['conv1'] = self._conv(f'{name}/conv1', 3, width_in, width)
+    block['norm2'] = self._norm(f'{name}/norm2', width)
+    block['conv2'] = self._conv(f'{name}/conv2', 3, width, width)
+    if width_in != width:
+      block['shortcut'] = (
+          self._conv(f'{name}/shortcut', 1, width_in, width),
+          self._norm(f'{name}/norm_shortcut', width),
       )
-    self.variables = variables_lib.Variables(seed)
-    self._groups = groups
-    self._stem = self._conv('stem/conv', 7, 3, filters)
-    self._stem_norm = self._norm('stem/norm', filters)
-    self._blocks = []
-    width_in = filters
-    for stage, count in enumerate(blocks):
-      width = filters * 2**stage
-      for index in range(count):
-        self._blocks.append(
-            self._make_block(
-                f'stage{stage + 1}/block{index + 1}',
-                width_in,
-                width,
-                leading_norm=stage > 0 or index > 0,
-            )
-        )
-        width_in = width
-    self._head_norm = self._norm('head/norm', width_in)
+    return block
+
+  def _make_head(self, width, num_classes):
+    self._head_norm = self._norm('head/norm', width)
     self._dense = (
         self.variables.add(
-            'head/kernel', [width_in, num_classes], variables_lib.normal(0.01)
+            'head/kernel', [width, num_classes], variables_lib.normal(0.01)
         ),
         self.variables.add('head/bias', [num_classes], variables_lib.zeros),
     )
-    # The published code declares weight decay on these, not on the norms.
-    self.decayed = [
-        v for v in self.variables.trainable if '/norm' not in v.name
-    ]
 
   def __call__(self, x, dropout):
     """Returns logits `[batch, classes]` of images `[batch, 24, 24, 3]`."""
@@ -96,20 +72,6 @@ class ResNet:
         self.variables.add(f'{name}/scale', [width], variables_lib.ones),
         self.variables.add(f'{name}/offset', [width], variables_lib.zeros),
     )
-
-  def _make_block(self, name, width_in, width, leading_norm):
-    block = dict(shortcut=None, norm1=None)
-    if leading_norm:
-      block['norm1'] = self._norm(f'{name}/norm1', width_in)
-    block['conv1'] = self._conv(f'{name}/conv1', 3, width_in, width)
-    block['norm2'] = self._norm(f'{name}/norm2', width)
-    block['conv2'] = self._conv(f'{name}/conv2', 3, width, width)
-    if width_in != width:
-      block['shortcut'] = (
-          self._conv(f'{name}/shortcut', 1, width_in, width),
-          self._norm(f'{name}/norm_shortcut', width),
-      )
-    return block
 
   def _apply_block(self, x, block):
     residual = x

@@ -5,12 +5,13 @@ import math
 import tensorflow as tf
 
 from tasks.models import group_norm
+from tasks.models import residual_net
 from tasks.models import variables as variables_lib
 
 _EPSILON = 1e-5
 
 
-class StridedResNet:
+class StridedResNet(residual_net.ResidualNet):
   """The CIFAR network of FedInit, and smaller ones of its family.
 
     stem    conv 7x7 stride 2 - GN - ReLU - max-pool 3x3 stride 2
@@ -29,59 +30,28 @@ class StridedResNet:
   Source: FL-Simulator; FedInit (settings of the experiments).
   """
 
-  uses_dropout = False
+  def _make_stem(self, width):
+    self._stem = self._conv_norm('stem/conv', 7, 3, width)
 
-  def __init__(
-      self, num_classes, seed, *, filters=64, blocks=(2, 2, 2, 2), groups=2
-  ):
-    """Creates the weights.
+  def _make_block(self, name, width_in, width):
+    wider = width_in != width
+    return dict(
+        stride=2 if wider else 1,
+        conv1=self._conv_norm(f'{name}/conv1', 3, width_in, width),
+        conv2=self._conv_norm(f'{name}/conv2', 3, width, width),
+        shortcut=(
+            self._conv_norm(f'{name}/shortcut', 1, width_in, width)
+            if wider
+            else None
+        ),
+    )
 
-    Args:
-      num_classes: int.
-      seed: int, seed of the initial values.
-      filters: int, width of the stem and the first stage.
-      blocks: ints, number of blocks of each stage.
-      groups: int, groups of every normalisation.
-
-    Raises:
-      ValueError: `filters` do not divide into the groups.
-    """
-    if filters % groups:
-      raise ValueError(
-          f'groups: {groups}; {filters} channels do not divide into {groups}'
-          ' groups, choose a divisor'
-      )
-    self.variables = variables_lib.Variables(seed)
-    self._groups = groups
-    self._stem = self._conv_norm('stem/conv', 7, 3, filters)
-    self._blocks = []
-    width_in = filters
-    for stage, count in enumerate(blocks):
-      width = filters * 2**stage
-      for index in range(count):
-        name = f'stage{stage + 1}/block{index + 1}'
-        strided = stage > 0 and index == 0
-        self._blocks.append(
-            dict(
-                stride=2 if strided else 1,
-                conv1=self._conv_norm(f'{name}/conv1', 3, width_in, width),
-                conv2=self._conv_norm(f'{name}/conv2', 3, width, width),
-                shortcut=(
-                    self._conv_norm(f'{name}/shortcut', 1, width_in, width)
-                    if strided
-                    else None
-                ),
-            )
-        )
-        width_in = width
-    limit = variables_lib.uniform(1 / math.sqrt(width_in))
+  def _make_head(self, width, num_classes):
+    limit = variables_lib.uniform(1 / math.sqrt(width))
     self._dense = (
-        self.variables.add('head/kernel', [width_in, num_classes], limit),
+        self.variables.add('head/kernel', [width, num_classes], limit),
         self.variables.add('head/bias', [num_classes], limit),
     )
-    self.decayed = [
-        v for v in self.variables.trainable if '/norm' not in v.name
-    ]
 
   def __call__(self, x, dropout):
     """Returns logits `[batch, classes]` of images `[batch, size, size, 3]`."""
