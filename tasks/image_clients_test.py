@@ -125,6 +125,10 @@ def test_strengths_of_noise():
   np.testing.assert_array_equal(noise.brightness(7), shifts[:7])
   other = image_noise.Noise(client=0.2, classes=0.1, seed=1)
   assert not np.array_equal(other.strengths(0), gains[0])
+  assert not np.array_equal(other.brightness(7), shifts[:7])
+  # No client's strengths are drawn as the classes' brightness is.
+  draws = (gains - 1) / noise.client
+  assert np.abs(draws - shifts[:3] / noise.classes).max(axis=1).min() > 0.01
 
 
 def test_cifar100_of_the_loaders_file_split_anew(tmp_path):

@@ -119,6 +119,26 @@ def test_flsim_recycles():
   assert _kinds(few, LABELS) == 1
   many = partition.flsim(LABELS, num_clients=4, alpha=1e9)
   assert _kinds(many, LABELS) == 10
+  # Each client has its own shares of the labels.
+  assert len({LABELS[indices[0]] for indices in few}) > 5
+
+
+def test_flsim_fills_clients_side_by_side():
+  """Who takes the last examples of a label, and who the first again."""
+  labels, overlaps = np.repeat([0, 1], 100), []
+  for seed in range(20):
+    dealt = partition.flsim(labels, num_clients=4, alpha=1e-300, seed=seed)
+    zeros = [set(d) for d in dealt if not labels[d].any()]
+    if len(zeros) == 3:  # They take 150 of 100 examples.
+      overlaps += [len(a & b) for a in zeros for b in zeros if a is not b]
+  # One client after the other would give 0 and 50.
+  assert overlaps and 0 < min(overlaps) and max(overlaps) < 50
+
+
+def test_flsim_shuffles_the_lists_of_labels():
+  dealt = partition.flsim(LABELS, num_clients=2, alpha=1e-300)
+  # A thousand examples from a list of two hundred.
+  assert not np.array_equal(np.sort(dealt[0][:200]), dealt[0][:200])
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,9 @@ def test_bernoulli_cohorts():
   assert sizes.min() == 1
   counts = np.bincount(np.concatenate(draws), minlength=20)
   assert np.ptp(counts) < 0.35 * counts.mean()
+  # Where all are to take part, all do.
+  everybody = [sampling.cohort(5, 5, 0, r, 'bernoulli') for r in range(20)]
+  assert {len(d) for d in everybody} == {5}
   same = sampling.Cohorts('abcdefghij' * 2, 2, 0, 1, 3, 'bernoulli')
   assert [len(c) for c in same] == [len(d) for d in draws[1:4]]
 
