@@ -12,8 +12,10 @@ from tensorflow_federated.python.simulation.baselines.emnist import emnist_prepr
 
 import tasks
 from tasks import cache
+from tasks import cifar_common
 from tasks import emnist_autoencoder
 from tasks import emnist_character
+from tasks import image_noise
 from tasks import real_data_for_tests
 from tasks import stackoverflow_common
 
@@ -357,6 +359,13 @@ def test_crops_of_a_batch_share_their_corner():
   assert distinct(per_image) > 10
 
 
+def test_noises_of_fedinit_by_option():
+  options = dict(client_noise=0.1, class_noise=0.05, partition_seed=3)
+  assert cifar_common.noise(options) == image_noise.Noise(
+      client=0.1, classes=0.05, seed=3
+  )
+
+
 @pytest.mark.parametrize('name', ['cifar10', 'cifar100'])
 @pytest.mark.parametrize('network', ['resnet18_strided', 'vgg11'])
 def test_settings_of_fedinit(name, network):
@@ -382,6 +391,25 @@ def test_settings_of_fedinit(name, network):
   assert len(batches) == 5 * examples // 10
   batch = next(iter(task.validation()))
   assert batch['x'].shape[1:] == (32, 32, 3)
+  # Each set by its own channels: back to whole numbers of 0 to 255.
+  mean, std = dict(
+      cifar10=((0.491, 0.482, 0.447), (0.247, 0.243, 0.262)),
+      cifar100=((0.5071, 0.4867, 0.4408), (0.2675, 0.2565, 0.2761)),
+  )[name]
+  pixels = 255 * (batch['x'] * np.array(std) + mean)
+  np.testing.assert_allclose(pixels, np.round(pixels), atol=1e-3)
+  grey = dict(
+      image=np.full([20, 32, 32, 3], 200, np.uint8), label=np.zeros(20)
+  )
+  prepare = task.train._prepare  # pylint: disable=protected-access
+  x, _ = prepare(grey, np.random.default_rng(0))
+  # What moves in is 0 after normalising.
+  there = np.any(x != 0, axis=-1)
+  assert 0.8 < there.mean() < 1
+  np.testing.assert_allclose(
+      x[there], np.tile((200 / 255 - np.array(mean)) / std, [there.sum(), 1]),
+      atol=1e-5,
+  )
   model = task.model_fn()
   loss = model.forward_pass(batch, training=False).loss
   # Not normalised in the end, a network's first outputs are not near 0.

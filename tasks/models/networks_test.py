@@ -247,6 +247,30 @@ class TestInitialWeights:
     glorot = autoencoder.Autoencoder(0).variables.trainable[0]
     assert np.std(glorot) == pytest.approx(math.sqrt(2 / 1784), rel=0.01)
 
+  @pytest.mark.parametrize(
+      'make, name, width, over',
+      [
+          (lambda: vgg.Vgg11(10, 0), 'conv2/kernel', 128, 9 * 64),
+          (lambda: vgg.Vgg11(10, 0), 'dense1/kernel', 512, 512),
+          (
+              lambda: strided_resnet.StridedResNet(10, 0, blocks=(1, 1)),
+              'stage2/block1/conv1/kernel',
+              128,
+              9 * 128,
+          ),
+      ],
+      ids=['vgg', 'vgg dense', 'strided'],
+  )
+  def test_have_the_spread_of_fedinits_networks(self, make, name, width, over):
+    """Kernels N(0, 2 / over), the last layer uniform within 1/√fan-in."""
+    variables = {v.name: v.numpy() for v in make().variables.trainable}
+    assert variables[f'{name}:0'].shape[-1] == width
+    spread = np.std(variables[f'{name}:0'])
+    assert spread == pytest.approx(math.sqrt(2 / over), rel=0.02)
+    head = variables['head/kernel:0']
+    limit = 1 / math.sqrt(len(head))
+    assert 0.99 * limit < np.abs(head).max() <= limit
+
   def test_recurrent_kernel_is_orthogonal(self):
     network = language.RecurrentNet(9, 0, embedding_size=3, units=(6,))
     recurrent, bias = network.variables.trainable[2:4]
@@ -340,3 +364,16 @@ def test_vgg_is_its_definition():
     x = np.maximum(x @ w[f'{name}/kernel'] + w[f'{name}/bias'], 0)
   expected = x @ w['head/kernel'] + w['head/bias']
   np.testing.assert_allclose(network(images, None), expected, rtol=1e-4)
+
+
+def test_weight_decay_is_for_kernels():
+  for network, others in (
+      (resnet.ResNet(3, 0, filters=2, blocks=(1,)), {'head/bias:0'}),
+      (strided_resnet.StridedResNet(3, 0, filters=2, blocks=(1,)),
+       {'head/bias:0'}),
+      (vgg.Vgg11(3, 0, filters=2), set()),
+  ):
+    names = {v.name for v in network.variables.trainable}
+    kernels = {name for name in names if name.endswith('kernel:0')}
+    assert {v.name for v in network.decayed} == kernels | others
+
