@@ -53,7 +53,8 @@ def load(request: task_lib.Request) -> task_lib.Task:
   from tasks import image_clients  # pylint: disable=g-import-not-at-top
 
   options = request.options
-  opened = image_clients.open_cifar10(
+  opened = image_clients.open_split(
+      'cifar10',
       request.folder('cifar10'),
       rule=options['partition'],
       num_clients=options['clients'] or (50 if request.is_synthetic else 500),

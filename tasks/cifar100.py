@@ -68,7 +68,8 @@ def load(request: task_lib.Request) -> task_lib.Task:
   options = request.options
   noise = cifar_common.noise(options)
   if options['partition'] in image_clients.RULES:
-    opened = image_clients.open_cifar100_split(
+    opened = image_clients.open_split(
+        'cifar100',
         request.folder('cifar100'),
         rule=options['partition'],
         num_clients=options['clients'],

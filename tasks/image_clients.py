@@ -117,12 +117,12 @@ def _npz(path: str) -> _Source:
   )
 
 
-def _federated(dataset: str, path: str, data_dir: str) -> _Source:
-  """The images in the file of a TFF loader, client after client."""
+def _federated(path: str) -> _Source:
+  """The images in the file of TFF's CIFAR-100 loader, client after client."""
   stat = os.stat(path)
 
   def read():
-    opened = cache.open_clients(dataset, data_dir)
+    opened = cache.open_clients('cifar100', os.path.dirname(path))
     splits = {}
     for split in ('train', 'test'):
       parts = [
@@ -202,7 +202,8 @@ def _folder(source: _Source, settings: Mapping[str, Any]) -> str:
   return os.path.join(cache.user_cache_dir(), 'partitions', name)
 
 
-def open_cifar10(
+def open_split(
+    dataset: str,
     data_dir: Optional[str] = None,
     *,
     rule: str = 'hsu',
@@ -212,18 +213,19 @@ def open_cifar10(
     noise: image_noise.Noise = image_noise.Noise(),
     allow_download: bool = False,
 ) -> cache.Opened:
-  """Opens CIFAR-10, split among clients.
+  """Opens CIFAR-10 or CIFAR-100, split among clients by (fine) label alone.
 
   The split is made once and kept in the user's cache folder. The test split is
   all test images in stored order, in clients of 100.
 
   Example:
-    opened = open_cifar10('/data/tfds', rule='hsu', alpha=0.1, seed=1)
+    opened = open_split('cifar10', '/data/tfds', rule='hsu', alpha=0.1, seed=1)
     opened['train'].client_ids  # '000' ... '499'
 
   Args:
-    data_dir: Folder of `cifar10.npz` or of TensorFlow Datasets; None for TFF's
-      own cache.
+    dataset: 'cifar10' or 'cifar100'.
+    data_dir: Folder of `cifar10.npz`, of the file of TFF's CIFAR-100 loader, or
+      of TensorFlow Datasets; None for TFF's own cache.
     rule: A key of `RULES`.
     num_clients: Training clients.
     alpha: Concentration of the Dirichlet rules; 'iid' ignores it.
@@ -239,21 +241,11 @@ def open_cifar10(
     DataError: If there are no usable images.
     ValueError: If the rule is unknown or the partition impossible.
   """
-  data_dir = os.path.expanduser(data_dir or cache.default_data_dir())
-  npz = os.path.join(data_dir, 'cifar10.npz')
-  if os.path.exists(npz):
-    source = _npz(npz)
-  else:
-    source = _tfds('cifar10', data_dir, allow_download)
-  return _open_split('cifar10', source, rule, num_clients, alpha, seed, noise)
-
-
-def _open_split(dataset, source, rule, num_clients, alpha, seed, noise):
-  """Splits images by a rule, or opens what was split before."""
   if rule not in RULES:
     raise ValueError(
         f'unknown partition {rule!r}, there are {", ".join(RULES)}'
     )
+  source = _source(dataset, data_dir, allow_download)
   settings = dict(dataset=dataset, rule=rule, clients=num_clients, seed=seed)
   options = {} if rule == 'iid' else dict(alpha=alpha)
   settings.update(options, **noise.settings())
@@ -271,6 +263,21 @@ def _open_split(dataset, source, rule, num_clients, alpha, seed, noise):
   split_names = dict(train='train', test='test')
   found = file_check.check_file(path, dataset, split_names)
   return cache.opened(found, _open_images(path))
+
+
+def _source(
+    dataset: str, data_dir: Optional[str], allow_download: bool
+) -> _Source:
+  """The images of a folder: in one file, or of TensorFlow Datasets."""
+  data_dir = os.path.expanduser(data_dir or cache.default_data_dir())
+  name, read = {
+      'cifar10': ('cifar10.npz', _npz),
+      'cifar100': (cache.DATASETS['cifar100'].filename, _federated),
+  }[dataset]
+  path = os.path.join(data_dir, name)
+  if os.path.exists(path):
+    return read(path)
+  return _tfds(dataset, data_dir, allow_download)
 
 
 def _open_images(path: str):
@@ -295,44 +302,6 @@ def _open_images(path: str):
       )
       for split in ('train', 'test')
   }
-
-
-def open_cifar100_split(
-    data_dir: Optional[str] = None,
-    *,
-    rule: str = 'flsim',
-    num_clients: int = 100,
-    alpha: float = 0.1,
-    seed: int = 0,
-    noise: image_noise.Noise = image_noise.Noise(),
-    allow_download: bool = False,
-) -> cache.Opened:
-  """Opens CIFAR-100, split among clients by fine label alone.
-
-  Args:
-    data_dir: Folder of the file of TFF's loader or of TensorFlow Datasets; None
-      for TFF's own cache.
-    rule: A key of `RULES`.
-    num_clients: Training clients.
-    alpha: Concentration of the Dirichlet rules; 'iid' ignores it.
-    seed: Seed of the partition.
-    noise: What is done to training images.
-    allow_download: Whether TensorFlow Datasets may download the images.
-
-  Returns:
-    As `open_cifar10`.
-
-  Raises:
-    DataError: If there are no usable images.
-    ValueError: If the rule is unknown or the partition impossible.
-  """
-  data_dir = os.path.expanduser(data_dir or cache.default_data_dir())
-  path = os.path.join(data_dir, cache.DATASETS['cifar100'].filename)
-  if os.path.exists(path):
-    source = _federated('cifar100', path, data_dir)
-  else:
-    source = _tfds('cifar100', data_dir, allow_download)
-  return _open_split('cifar100', source, rule, num_clients, alpha, seed, noise)
 
 
 def open_cifar100(

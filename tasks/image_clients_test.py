@@ -1,5 +1,6 @@
 """Tests of federated CIFAR made from arrays."""
 
+import functools
 import os
 
 import numpy as np
@@ -42,7 +43,9 @@ def _stored(clients):
 
 def test_every_image_reaches_one_client(tmp_path):
   arrays = _write_npz(tmp_path)
-  opened = image_clients.open_cifar10(str(tmp_path), num_clients=20, seed=1)
+  opened = image_clients.open_split(
+      'cifar10', str(tmp_path), num_clients=20, seed=1
+  )
   assert opened.kind == 'subset'
   assert opened.counts == {'train': (20, 200), 'test': (2, 250)}
   train = _stored(opened['train'])
@@ -64,8 +67,8 @@ def test_settings_decide_the_partition(tmp_path):
   _write_npz(tmp_path)
 
   def hash_of(**options):
-    opened = image_clients.open_cifar10(
-        str(tmp_path), **dict(dict(num_clients=20), **options)
+    opened = image_clients.open_split(
+        'cifar10', str(tmp_path), **dict(dict(num_clients=20), **options)
     )
     return opened.provenance['partition_hash']
 
@@ -90,7 +93,7 @@ def test_noise_of_clients_and_classes(tmp_path):
   options = dict(rule='flsim', num_clients=4, seed=3)
   noise = image_noise.Noise(client=0.2, classes=0.1, seed=3)
   plain, noisy = (
-      image_clients.open_cifar10(str(tmp_path), noise=n, **options)
+      image_clients.open_split('cifar10', str(tmp_path), noise=n, **options)
       for n in (image_noise.Noise(), noise)
   )
   # The same images at the same clients.
@@ -148,8 +151,8 @@ def test_cifar100_of_the_loaders_file_split_anew(tmp_path):
   sqlite_writer.write_database(
       str(tmp_path / 'cifar100.sqlite'), rows(), dict(kind='subset')
   )
-  opened = image_clients.open_cifar100_split(
-      str(tmp_path), rule='iid', num_clients=8, seed=1
+  opened = image_clients.open_split(
+      'cifar100', str(tmp_path), rule='iid', num_clients=8, seed=1
   )
   assert opened.kind == 'subset'
   assert opened.counts == {'train': (8, 40), 'test': (1, 20)}
@@ -171,20 +174,20 @@ def test_cifar100_of_the_loaders_file_split_anew(tmp_path):
 def test_refuses_other_arrays(tmp_path, changed, what):
   _write_npz(tmp_path, **changed)
   with pytest.raises(cache.DataError, match=what):
-    image_clients.open_cifar10(str(tmp_path), num_clients=20)
+    image_clients.open_split('cifar10', str(tmp_path), num_clients=20)
 
 
 def test_refuses_other_files_and_rules(tmp_path):
   (tmp_path / 'cifar10.npz').write_bytes(b'PK')
   with pytest.raises(cache.DataError, match='not an archive of x_train'):
-    image_clients.open_cifar10(str(tmp_path))
+    image_clients.open_split('cifar10', str(tmp_path))
   with pytest.raises(ValueError, match="unknown partition 'x', there are hsu"):
-    image_clients.open_cifar10(str(tmp_path), rule='x')
+    image_clients.open_split('cifar10', str(tmp_path), rule='x')
 
 
 def test_nothing_there(tmp_path):
   with pytest.raises(cache.DataError, match='no cifar10 or cifar10.npz') as e:
-    image_clients.open_cifar10(str(tmp_path))
+    image_clients.open_split('cifar10', str(tmp_path))
   assert 'download_and_prepare' in str(e.value) and '\n' not in str(e.value)
   with pytest.raises(cache.DataError, match='no cifar100; make it with'):
     image_clients.open_cifar100(str(tmp_path))
@@ -230,7 +233,7 @@ def test_from_tensorflow_datasets(tmp_path, monkeypatch, dataset):
   )
   if dataset == 'cifar10':
     options = dict(num_clients=5)
-    open_images = image_clients.open_cifar10
+    open_images = functools.partial(image_clients.open_split, 'cifar10')
   else:
     options = dict(num_clients=5, size=20, seed=4)
     open_images = image_clients.open_cifar100
@@ -257,7 +260,9 @@ def test_real_images(monkeypatch):
   # Splitting 60 000 images takes a while: once for all runs of the tests.
   monkeypatch.delenv('TFF_FEDOPT_CACHE')
   data_dir = real_data_for_tests.directory('cifar10')
-  opened = image_clients.open_cifar10(data_dir, num_clients=500, alpha=0.1)
+  opened = image_clients.open_split(
+      'cifar10', data_dir, num_clients=500, alpha=0.1
+  )
   assert opened.counts == {'train': (500, 50000), 'test': (100, 10000)}
   # The images beside the repository are recompressed; others may be original.
   assert opened.kind in ('subset', 'canonical')

@@ -162,7 +162,7 @@ def test_photographs(data_dir):
 
 def test_ten_classes(data_dir, tmp_path, monkeypatch):
   monkeypatch.setenv('TFF_FEDOPT_CACHE', str(tmp_path))
-  opened = image_clients.open_cifar10(data_dir, num_clients=100)
+  opened = image_clients.open_split('cifar10', data_dir, num_clients=100)
   assert opened.kind == 'synthetic'
   assert opened.counts == {'train': (100, 5000), 'test': (10, 1000)}
   train, test = (_examples(opened[split]) for split in ('train', 'test'))
