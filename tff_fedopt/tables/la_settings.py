@@ -11,6 +11,7 @@ import dataclasses
 from typing import Any, NamedTuple
 
 import tasks
+from tff_fedopt.tables import afo_quick
 from tff_fedopt.tables import afo_scales
 from tff_fedopt.tables import afo_settings
 from tff_fedopt.tables import spec
@@ -117,77 +118,31 @@ def hyperparameters(
   return values
 
 
-_SERVER_ADAM = Method('Adam', 'SGD')
-_ADAM_ADAGRAD = Method('Adam', 'AdaGrad')
-_UNTUNED = 'ours: rates of the nearest method or task that was tuned'
+_TUNE_ROUNDS = 20
+# The client and server rates that were tried on a task, for every method with
+# adaptive clients: AdaGrad at the clients; Adam or Yogi there.
+_TRIED = {
+    'SO NWP': ((-1, -0.5, 0), (-1, -0.5, 0)),
+    'Shakespeare NCP': ((-1, -0.5, 0), (-1, -0.5, 0)),
+    'SO TP': ((0.5, 1, 1.5), (-1, -0.5, 0)),
+    'CIFAR-100': ((-2, -1.5, -1), (-1, 0)),
+}
 
 
-def _tuned(clients, servers, rounds=20):
-  return (
-      f'ours-tuned (client {_listed(clients)} × server {_listed(servers)},'
-      f' {rounds} rounds)'
-  )
+# Task -> method -> log10 of client and server rate.
+_QUICK = {
+}
 
 
 def _listed(numbers):
   return ', '.join(f'{n:g}' for n in numbers)
 
 
-_SGD_TP = _tuned((1, 2), (-0.5, 0, 0.5), rounds=25)
-_SGD_NWP = _tuned((-0.5, 0), (-1.5, -1, 0), rounds=25)
-_SGD_SHAKESPEARE = _tuned((-0.5, 0), (-2, -1.5, -1, 0), rounds=30)
-_SGD_CIFAR = _tuned((-1,), (-1, 0))
-_ADAGRAD_TP = (
-    'ours-tuned (client -0.5, 0, 0.5 × server -0.5, 0 and client 1, 1.5 × server'
-    ' -1, -0.5, 20 rounds)'
-)
-_ADAGRAD_NWP = _tuned((-0.5,), (-1.5, -1))
-
-# Task -> method -> log10 of client and server rate, where they are from.
-_QUICK = {
-    'SO TP': {
-        FEDAVG: (1, 0, _SGD_TP),
-        CLIENT_ONLY: (1, 0, _UNTUNED),
-        SERVER_ONLY: (2, 0.5, _SGD_TP),
-        BOTH: (1.5, -1, _ADAGRAD_TP),
-        BOTH_LOCAL: (1.5, -1, _UNTUNED),
-        BOTH_GLOBAL: (1.5, -1, _UNTUNED),
-    },
-    'SO NWP': {
-        FEDAVG: (0, 0, _SGD_NWP),
-        CLIENT_ONLY: (-0.5, 0, _UNTUNED),
-        SERVER_ONLY: (0, -1, _SGD_NWP),
-        BOTH: (-0.5, -1, _ADAGRAD_NWP),
-        BOTH_LOCAL: (-0.5, -1, _UNTUNED),
-        BOTH_GLOBAL: (-0.5, -1, _UNTUNED),
-        _SERVER_ADAM: (0, -1, _SGD_NWP),
-        **{
-            Method('Adam', client, correction): (rate, -1.5, _UNTUNED)
-            for client, rate in (('AdaGrad', -0.5), ('Adam', -2), ('Yogi', -2))
-            for correction in ('none', 'local', 'global')
-        },
-    },
-    'Shakespeare NCP': {
-        FEDAVG: (0, 0, _SGD_SHAKESPEARE),
-        CLIENT_ONLY: (-0.5, 0, _UNTUNED),
-        SERVER_ONLY: (0, -1, _SGD_SHAKESPEARE),
-        BOTH: (-0.5, -1, _UNTUNED),
-        BOTH_LOCAL: (-0.5, -1, _UNTUNED),
-        BOTH_GLOBAL: (-0.5, -1, _UNTUNED),
-        SYNCHRONISED: (-0.5, -1, _UNTUNED),
-    },
-    'CIFAR-100': {
-        _SERVER_ADAM: (-1, -1, _SGD_CIFAR),
-        _ADAM_ADAGRAD: (-1.5, -1, _UNTUNED),
-        Method('Adam', 'AdaGrad', 'local'): (-1.5, -1, _UNTUNED),
-    },
-}
-
-
-def _published(task_label, method):
+def _as_afo(profile, task_label, method):
   """AFO's tuned rates for a method that AFO has, too."""
-  name = _SERVERS[method.server][1]
-  client, server, tau, source = afo_settings.tuned(TASKS[task_label], name)
+  label, name = TASKS[task_label], _SERVERS[method.server][1]
+  tuned = afo_quick.tuned if profile == 'quick' else afo_settings.tuned
+  client, server, tau, source = tuned(label, name)
   return client, server, _TAU if tau is None else tau, source
 
 
@@ -196,9 +151,9 @@ def settings(
 ) -> list[spec.Setting]:
   """Returns the candidate settings of a method on a task.
 
-  `quick`: the rates tuned by us. `paper`: AFO's tuned rates where clients run
-  SGD, else all pairs of `GRIDS`. `small`: of those the pair that `quick` uses,
-  since a grid of the full models would take days.
+  AFO's tuned rates of the profile where clients run SGD. Else `quick` has the
+  rates tuned by us, `small` the same, since a grid of the full models would
+  take days, and `paper` all pairs of `GRIDS`.
 
   Args:
     profile: `quick`, `small` or `paper`.
@@ -210,23 +165,21 @@ def settings(
   Returns:
     One or several settings.
   """
-  if profile == 'quick':
-    client, server, source = _QUICK[task_label][method]
-    rates = [(client, server, _TAU)]
-  elif method.client == 'SGD':
-    *pair, source = _published(task_label, method)
+  if method.client == 'SGD':
+    *pair, source = _as_afo(profile, task_label, method)
     rates = [pair]
-  elif profile == 'small':
-    client, server, _ = _QUICK[task_label][method]
-    rates = [(client, server, _TAU)]
-    source = 'ours: the rates of the quick profile, not tuned at this size'
-  else:
+  elif profile == 'paper':
     clients, servers = GRIDS[task_label]
     rates = [(c, s, _TAU) for s in servers for c in clients]
     source = (
         f'ours-tuned (grid client {_listed(clients)} × server'
         f' {_listed(servers)})'
     )
+  else:
+    client, server, source = _QUICK[task_label][method]
+    rates = [(client, server, _TAU)]
+    if profile == 'small':
+      source = 'ours: the rates of the quick profile, not tuned at this size'
   return [
       setting(
           profile, form, task_label, method, *triple, source=source, **changes
@@ -265,11 +218,6 @@ _CIFAR_ROUNDS = 8000  # Published, unlike those of the language tasks.
 
 def _scale(profile, task_label):
   scale = afo_scales.scale(TASKS[task_label], profile)
-  if profile == 'quick':
-    # More methods than AFO's tables have, in the same time.
-    return dataclasses.replace(
-        scale, rounds=12, evaluate_every=4, validation_examples=300
-    )
   if profile == 'paper' and task_label == 'CIFAR-100':
     return dataclasses.replace(scale, rounds=_CIFAR_ROUNDS)
   return scale

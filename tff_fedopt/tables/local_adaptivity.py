@@ -11,10 +11,7 @@ _CITATION = (
     'Wang et al., Local Adaptivity in Federated Learning: Convergence and'
     ' Consistency, arXiv:2106.02305'
 )
-_LAST = {
-    **{name: f'last:{count}' for name, count in afo_scales.LAST.items()},
-    'quick': 'last:6',
-}
+_LAST = {name: f'last:{count}' for name, count in afo_scales.LAST.items()}
 
 _RATE_NOTE = (
     'The published rates, ε, accumulators, cohorts and (but for CIFAR-100)'
