@@ -56,12 +56,12 @@ _SCALE = {
         rounds=60, cohort_size=10, evaluate_every=3, validation_examples=500
     ),
     ('small', 'EMNIST CR'): dict(
-        rounds=60, cohort_size=10, evaluate_every=3, validation_examples=1000
+        rounds=40, cohort_size=10, evaluate_every=2, validation_examples=1000
     ),
     ('small', 'CIFAR-10'): dict(
-        rounds=30,
+        rounds=20,
         cohort_size=5,
-        evaluate_every=3,
+        evaluate_every=2,
         validation_examples=1000,
         task_options={'alpha': 0.3, 'clients': 50, **_NETWORK},
     ),

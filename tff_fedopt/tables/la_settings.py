@@ -267,9 +267,9 @@ _ROUNDS = {
     ('paper', 'CIFAR-100'): 8000,
     ('quick', 'CIFAR-100'): 60,
     # More methods than AFO's tables have, in the same time.
-    ('small', 'SO NWP'): 20,
-    ('small', 'SO TP'): 60,
-    ('small', 'Shakespeare NCP'): 20,
+    ('small', 'SO NWP'): 12,
+    ('small', 'SO TP'): 40,
+    ('small', 'Shakespeare NCP'): 12,
 }
 
 
