@@ -615,7 +615,14 @@ def test_silent_clients_leave_the_duals_as_they_are(runner):
         (
             'fedvra',
             dict(dual_step=300, local_steps=100),
-            'makes a γ η Q̃ = 190.2 in 100 local steps',
+            'makes a γ η Q̃ = 190.2 in 100 local steps, .*use at most 3.155,',
+        ),
+        (
+            'fedvra',
+            dict(
+                per_client='{"local_steps": {"x": [1, 100]}}', dual_step=300
+            ),
+            "dual_step of client 'x': 300 makes a γ η Q̃ = 190.2 in 100 ",
         ),
         (
             'fedvra',
@@ -640,6 +647,8 @@ def test_silent_clients_leave_the_duals_as_they_are(runner):
             dict(per_client='{"gamma": {"x": 0}}'),
             "gamma of 'x' is 0; expected a number above 0",
         ),
+        ('fedvra', dict(per_client='{"gamma": {"x": NaN}}'), "'x' is nan; exp"),
+        ('fedvra', dict(per_client='{"gamma": {"x": true}}'), "'x' is True; e"),
         (
             'fedvra',
             dict(per_client='{"local_steps": {"x": [2, 0]}}'),
