@@ -17,6 +17,7 @@ import tensorflow_federated as tff
 
 from tff_fedopt import runtime
 from tff_fedopt import worker as worker_lib
+from tff_fedopt.experiment import pids_for_tests
 
 # A call that would take minutes; what ends it has to end it in seconds.
 _ENDLESS = 2**40
@@ -278,10 +279,7 @@ def test_no_worker_survives_and_a_pipe_ends():
   for line in result.stdout.splitlines():
     how, code, pid = line.split()
     endings[how] = int(code)
-    deadline = time.monotonic() + _SOON_SECONDS
-    while os.path.exists(f'/proc/{pid}'):
-      assert time.monotonic() < deadline, f'worker {pid} of {how} survived'
-      time.sleep(0.05)
+    pids_for_tests.wait_until_gone([int(pid)], _SOON_SECONDS)
   assert endings == {
       'return': 0,
       'exception': 1,

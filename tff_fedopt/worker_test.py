@@ -5,11 +5,11 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from tff_fedopt import worker as worker_lib
+from tff_fedopt.experiment import pids_for_tests as pids
 
 PATIENCE_SECONDS = 10
 
@@ -50,21 +50,6 @@ else:
 """
 
 
-def _runs(pid):
-  try:
-    state = pathlib.Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1]
-  except (FileNotFoundError, ProcessLookupError):
-    return False
-  return state.split()[0] != 'Z'
-
-
-def _wait_until_gone(pid):
-  deadline = time.monotonic() + PATIENCE_SECONDS
-  while _runs(pid):
-    assert time.monotonic() < deadline, f'process {pid} still runs'
-    time.sleep(0.05)
-
-
 @pytest.mark.parametrize(
     'how, code',
     [
@@ -88,8 +73,8 @@ def test_worker_ends_with_its_owner(how, code):
   assert result.returncode == code, result.stderr
   pid, *children = map(int, result.stdout.split())
   try:
-    _wait_until_gone(pid)
-    assert all(_runs(child) for child in children)
+    pids.wait_until_gone([pid], PATIENCE_SECONDS)
+    assert all(map(pids.runs, children))
   finally:
     for child in children:
       os.kill(child, signal.SIGKILL)
@@ -99,7 +84,7 @@ def test_worker_ends_with_its_supervisor():
   worker = worker_lib.Worker(1)
   worker._supervisor.kill()
   assert not worker.is_alive(PATIENCE_SECONDS)
-  _wait_until_gone(worker.pid)
+  pids.wait_until_gone([worker.pid], PATIENCE_SECONDS)
   worker.stop()
 
 
@@ -107,7 +92,7 @@ def test_stop_ends_the_worker():
   worker = worker_lib.Worker(1)
   assert worker.is_alive()
   worker.stop()
-  assert not _runs(worker.pid)
+  assert not pids.runs(worker.pid)
   assert not worker.is_alive(1.0)
   worker.stop()
 

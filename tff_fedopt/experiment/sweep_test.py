@@ -4,11 +4,11 @@ import os
 import pathlib
 import subprocess
 import sys
-import time
 
 import pytest
 
 from tff_fedopt.experiment import jobs
+from tff_fedopt.experiment import pids_for_tests as pids
 from tff_fedopt.experiment import program
 from tff_fedopt.experiment import spec as spec_lib
 from tff_fedopt.experiment import sweep
@@ -152,27 +152,6 @@ sweep.run_all(specs, sys.argv[1], jobs=2)
 """
 
 
-def _children(pid):
-  """All processes below `pid`."""
-  found = []
-  for path in pathlib.Path('/proc').glob('[0-9]*/stat'):
-    try:
-      fields = path.read_text().rsplit(')', 1)[1].split()
-    except OSError:
-      continue
-    if int(fields[1]) == pid:
-      child = int(path.parent.name)
-      found += [child, *_children(child)]
-  return found
-
-
-def _wait(condition, seconds):
-  end = time.monotonic() + seconds
-  while not condition():
-    assert time.monotonic() < end, 'waited too long'
-    time.sleep(0.1)
-
-
 def test_no_process_outlives_a_killed_sweep(tmp_path):
   parent = subprocess.Popen(
       [sys.executable, '-c', _SWEEP.format(command=_TOY_JOB), tmp_path],
@@ -182,12 +161,12 @@ def test_no_process_outlives_a_killed_sweep(tmp_path):
   )
   try:
     runs = lambda: {p.parent for p in tmp_path.glob('*/checkpoints/*.ckpt')}
-    _wait(lambda: len(runs()) == 2, 120)
-    children = _children(parent.pid)
+    pids.wait_for(lambda: len(runs()) == 2, 120, 'both runs')
+    children = pids.below(parent.pid)
     assert len(children) >= 4  # Two processes, two workers.
     parent.kill()
     parent.wait()
-    _wait(lambda: not any(map(_exists, children)), 15)
+    pids.wait_until_gone(children, 15)
   finally:
     parent.kill()
   # Each run saved its last completed round on the way out.
@@ -195,10 +174,6 @@ def test_no_process_outlives_a_killed_sweep(tmp_path):
     last = rows.read_text().splitlines()[-1].split(',')[0]
     checkpoints = sorted(rows.parent.glob('checkpoints/*.ckpt'))
     assert int(checkpoints[-1].stem[-8:]) == int(last)
-
-
-def _exists(pid):
-  return os.path.exists(f'/proc/{pid}')
 
 
 _JOB_THAT_HANGS = """
@@ -220,8 +195,9 @@ def test_an_interrupt_ends_the_processes_of_a_sweep(tmp_path, monkeypatch):
   children = []
 
   def interrupt(_):
-    _wait(lambda: len(_children(os.getpid())) >= 2, 10)
-    children.extend(_children(os.getpid()))
+    ours = lambda: pids.below(os.getpid())
+    pids.wait_for(lambda: len(ours()) >= 2, 10, 'two jobs')
+    children.extend(ours())
     raise KeyboardInterrupt
 
   with pytest.raises(KeyboardInterrupt):
@@ -231,8 +207,8 @@ def test_an_interrupt_ends_the_processes_of_a_sweep(tmp_path, monkeypatch):
         jobs=2,
         on_result=interrupt,
     )
-  started = [c for c in children if c not in _children(os.getpid())]
-  assert len(started) >= 2 and not any(map(_exists, started))
+  started = [c for c in children if c not in pids.below(os.getpid())]
+  assert len(started) >= 2 and not any(map(pids.runs, started))
 
 
 def test_impossible_jobs():
