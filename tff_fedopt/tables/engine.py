@@ -96,7 +96,8 @@ class CellResult:
     status: `done`, `diverged`, `failed` or `not run`.
     values: The number of each seed, in the metric's unit.
     setting: The candidate whose number it is; None without one.
-    curves: Of each seed: (rounds, values), values in the metric's unit.
+    curves: Of each seed: (rounds, values), values in the metric's unit; of a
+      measurement with what it has beside them.
     provenance: Of the first run: versions, commit, cores, task, data kind.
     paper: The published number, None if there is none.
     verdict: See `compare.verdict`.
@@ -107,7 +108,7 @@ class CellResult:
   status: str
   values: tuple[float, ...] = ()
   setting: Optional[spec_lib.Setting] = None
-  curves: tuple[tuple[Sequence[int], Sequence[float]], ...] = ()
+  curves: tuple[tuple[Sequence[float], ...], ...] = ()
   provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   paper: Optional[published.Published] = None
   verdict: str = compare.NOT_RUN

@@ -55,10 +55,13 @@ def distance(
 
 
 def _final(seed, problem, hyperparameters, rounds):
+  """The last distance; its curve, and the coordinates of x for `surface`."""
   del seed  # Nothing is random.
-  values = distance(quadratics.Problem(**problem), hyperparameters, rounds)
+  problem = quadratics.Problem(**problem)
+  values = distance(problem, hyperparameters, rounds)
+  x = quadratics.path(problem, 'fedavg', hyperparameters, rounds)
   return spec.Measured(
-      values[-1], (list(range(rounds + 1)), values.tolist())
+      values[-1], (list(range(rounds + 1)), values.tolist(), *x.T.tolist())
   )
 
 
@@ -93,10 +96,20 @@ def cells(profile: str, form: str) -> list[spec.Cell]:
 
 
 def surface(result):
-  """Draws the loss, the minimisers, and the way of three runs."""
-  del result
+  """Draws the loss, the minimisers, and the way of three runs.
+
+  Returns:
+    A figure; None if no way was measured.
+  """
   from matplotlib import figure as figure_lib
 
+  ways = {
+      cell.cell.column: cell.curves[0][2:]
+      for cell in result.cells
+      if cell.curves and cell.curves[0][2:]
+  }
+  if not ways:
+    return None
   figure = figure_lib.Figure(figsize=(4.2, 4.2), layout='constrained')
   axis = figure.subplots()
   grid = np.stack(
@@ -115,9 +128,10 @@ def surface(result):
       ('AdaGrad, η 0.1', '-', 'o', '0.5'),
       ('AdaGrad + global, η 0.1', ':', '^', '0.0'),
   ):
-    x = quadratics.path(PROBLEM, 'fedavg', RUNS[name], ROUNDS)
+    if name not in ways:
+      continue
     axis.plot(
-        *x.T,
+        *ways[name],
         linestyle=line,
         marker=marker,
         markersize=3,

@@ -1,9 +1,11 @@
 """Quadratic clients: the theory's fixed points, and the toy figure's claims."""
 
 import functools
+import types
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tff_fedopt.tables import la_toy
 from tff_fedopt.tables import quadratics
@@ -107,20 +109,28 @@ def _adagrad_in_numpy(rounds, rate, correction):
       changes.append((x - y) / n if correction else x - y)
       inverses.append(1 / n)
     u = np.mean(changes, 0)
-    if correction:
+    if correction == 'global':
       u = u / np.mean(inverses, 0)
+    if correction == 'local':
+      u = 0.2 * u
     x = x - u
     points.append(x)
   return np.stack(points)
 
 
-@pytest.mark.parametrize('correction', [False, True])
-def test_library_runs_the_toy_as_by_hand(correction):
-  name = 'AdaGrad + global, η 0.1' if correction else 'AdaGrad, η 0.1'
+@pytest.mark.parametrize(
+    'name,rate,correction',
+    [
+        ('AdaGrad, η 0.1', 0.1, None),
+        ('AdaGrad + local, η 0.03', 0.03, 'local'),
+        ('AdaGrad + global, η 0.1', 0.1, 'global'),
+    ],
+)
+def test_library_runs_the_toy_as_by_hand(name, rate, correction):
   ours = quadratics.path(
       la_toy.PROBLEM, 'fedavg', la_toy.RUNS[name], _ROUNDS[name]
   )
-  by_hand = _adagrad_in_numpy(_ROUNDS[name], 0.1, correction)
+  by_hand = _adagrad_in_numpy(_ROUNDS[name], rate, correction)
   np.testing.assert_allclose(ours, by_hand, atol=1e-9)
 
 
@@ -130,6 +140,7 @@ _ROUNDS = {
     'FedAvg, η 0.03': 60,
     'AdaGrad, η 0.1': 60,
     'AdaGrad, η 0.03': 80,
+    'AdaGrad + local, η 0.03': 20,
     'AdaGrad + global, η 0.1': 20,
     'AdaGrad + global, η 0.03': 60,
 }
@@ -155,3 +166,56 @@ def test_three_claims_of_the_toy_figure():
   # The correction leaves a bias that shrinks with the rate.
   assert end['AdaGrad + global, η 0.1'] == pytest.approx(0.156, abs=1e-3)
   assert end['AdaGrad + global, η 0.03'] == pytest.approx(0.049, abs=1e-3)
+
+
+def test_cells_measure_the_distance():
+  name = 'AdaGrad, η 0.1'
+  rounds = _ROUNDS[name]
+  away = la_toy.distance(la_toy.PROBLEM, la_toy.RUNS[name], rounds)
+  measures = {
+      cell.row: cell.measure
+      for cell in la_toy.cells('quick', 'paper')
+      if cell.column == name
+  }
+
+  def measured(row):
+    arguments = {**measures[row].arguments, 'rounds': rounds}
+    return measures[row].function(seed=0, **arguments)
+
+  assert measured('To distance 1').value == 12
+  assert measured('To distance 0.2').value == float('inf')
+  final = measured('After 100 rounds')
+  assert final.value == away[-1]
+  np.testing.assert_array_equal(final.curve[0], np.arange(rounds + 1))
+  np.testing.assert_array_equal(final.curve[1], away)
+  x = quadratics.path(la_toy.PROBLEM, 'fedavg', la_toy.RUNS[name], rounds)
+  np.testing.assert_array_equal(np.transpose(final.curve[2:]), x)
+
+
+def test_surface_draws_what_was_measured(monkeypatch):
+  monkeypatch.setattr(quadratics, 'path', None)  # Nothing is run again.
+
+  def drawn(*curve):
+    cell = types.SimpleNamespace(column='AdaGrad, η 0.1')
+    cells = [types.SimpleNamespace(cell=cell, curves=(curve,))]
+    return la_toy.surface(types.SimpleNamespace(cells=cells))
+
+  [axis] = drawn([0, 1], [4.0, 1.0], [3.0, 1.0], [3.0, 0.0]).axes
+  lines = {line.get_label(): line.get_xydata() for line in axis.lines}
+  np.testing.assert_array_equal(lines['AdaGrad, η 0.1'], [[3, 3], [1, 0]])
+  assert 'FedAvg, η 0.03' not in lines
+  assert drawn([0, 1], [4.0, 1.0]) is None
+
+
+def test_losses():
+  """½ (2 · 1² + 4 · 2²) = 9, of the problem and of the clients' model."""
+  problem = quadratics.Problem(
+      [[[2.0, 0.0], [0.0, 4.0]]] * 2, [[1.0, 1.0]] * 2, [2.0, 3.0], [1, 1]
+  )
+  np.testing.assert_allclose(problem.loss([[2, 3], [1, 1]]), [9, 0])
+  batch = {
+      'matrix': tf.constant(problem.matrices, tf.float64),
+      'minimiser': tf.constant(problem.minimisers, tf.float64),
+  }
+  output = quadratics._model(problem.start).forward_pass(batch)
+  np.testing.assert_allclose(output.loss, 9)

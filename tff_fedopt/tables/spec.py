@@ -132,11 +132,12 @@ class Measured:
 
   Attributes:
     value: The number, in the unit of the cell's quantity.
-    curve: (rounds, values) behind it, if there is one; JSON values.
+    curve: (rounds, values) behind it, if there is one; JSON values. What
+      figures of the table's own draw may follow, each a sequence of numbers.
   """
 
   value: float
-  curve: Optional[tuple[Sequence[int], Sequence[float]]] = None
+  curve: Optional[tuple[Sequence[float], ...]] = None
 
 
 @dataclasses.dataclass(frozen=True)
