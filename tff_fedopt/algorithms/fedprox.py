@@ -11,20 +11,23 @@ decay; without clipping the two forms are the same.
 """
 
 from tff_fedopt.algorithms import assembly
+from tff_fedopt.algorithms import local_adaptivity
 from tff_fedopt.algorithms import optimizer_choice
-from tff_fedopt.processes import finalizers
 from tff_fedopt.processes import local_method
 from tff_fedopt.processes import trees
 
 
-class FedProx(local_method.LocalMethod):
-  """The proximal term, inside the direction."""
+class FedProx(local_method.Around):
+  """The proximal term, inside the direction of any other method."""
 
-  keeps_gradient = False
+  def __init__(self, inner: local_method.LocalMethod):
+    super().__init__(inner)
+    self.keeps_gradient = False
 
   def direction(self, client, y, gradient, gradient_at):
+    g = self.inner.direction(client, y, gradient, gradient_at)
     mu = client.hparams['mu']
-    return trees.add_scaled(gradient, mu, trees.sub(y, client.start))
+    return trees.add_scaled(g, mu, trees.sub(y, client.start))
 
   def linear_pull(self, client):
     return client.hparams['mu']
@@ -34,7 +37,8 @@ class FedProxAsCode(FedProx):
   """The proximal term, half of it past the clipping."""
 
   def direction(self, client, y, gradient, gradient_at):
-    return trees.add_scaled(gradient, -client.hparams['mu'], client.start)
+    g = self.inner.direction(client, y, gradient, gradient_at)
+    return trees.add_scaled(g, -client.hparams['mu'], client.start)
 
   def late_decay(self, client):
     return client.hparams['mu']
@@ -43,11 +47,13 @@ class FedProxAsCode(FedProx):
 def build(name, model_fn, hp):
   """Builds FedProx from resolved hyperparameters."""
   del name
-  method = FedProx() if hp['form'] == 'paper' else FedProxAsCode()
+  local_half, server_half = local_adaptivity.halves(hp)
+  cls = FedProx if hp['form'] == 'paper' else FedProxAsCode
+  training = assembly.local_training(hp, cls(local_half), uses=('mu',))
   return assembly.compose(
       model_fn,
       hp,
-      assembly.local_training(hp, method, uses=('mu',)),
-      finalizers.ServerMethod(),
+      training,
+      server_half(training.optimizer),
       optimizer_choice.server_sgd(hp),
   )

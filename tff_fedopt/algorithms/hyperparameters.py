@@ -282,7 +282,7 @@ class FedYogi(FedAdam):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FedProx(Hyperparameters):
+class FedProx(LocallyAdaptive):
   """FedProx: clients are pulled back to the server model."""
 
   mu: float = _field(

@@ -105,20 +105,39 @@ def _step_with_preconditioner_of(optimizer, before, after, ones, gradient):
   return result
 
 
-def test_local_correction_of_sgd_is_fednova():
-  """u = Σ w_i (x − y_i) / (η_l K_i), by hand from uncorrected runs."""
+@pytest.mark.parametrize(
+    'name,hp,pull',
+    [
+        ('fedavg', dict(), 0.0),
+        ('fedavg', dict(weight_decay=0.5), 0.5),
+        ('fedprox', dict(mu=0.5), 0.5),
+    ],
+    ids=['plain', 'decay', 'prox'],
+)
+def test_local_correction_of_sgd_is_fednova(name, hp, pull):
+  """u = Σ w_i (x − y_i) / N_i, by hand from uncorrected runs.
+
+  N_i is η_l K_i; pulled by λ, of weight decay or the proximal term, it is
+  (1 − (1 − η_l λ)^K_i) / λ.
+  """
   problem = fedopt_test.p2('float64')
   corrected = problems.rounds(
-      problem, [[0, 3]], 'fedavg', correction='local', server_learning_rate=0.1
+      problem,
+      [[0, 3]],
+      name,
+      correction='local',
+      server_learning_rate=0.1,
+      **hp,
   )
   x = problem.initial
   u = [np.zeros_like(w) for w in x]
   total = sum(len(problem.examples(i)[0]) for i in (0, 3))
   for i in (0, 3):
-    y = problems.rounds(problem, [[i]], 'fedavg')[0]
+    y = problems.rounds(problem, [[i]], name, **hp)[0]
     share = len(problem.examples(i)[0]) / total
     steps = len(problem.batches(i))
-    u = [s + share * (a - b) / (0.1 * steps) for s, a, b in zip(u, x, y)]
+    n = (1 - (1 - 0.1 * pull) ** steps) / pull if pull else 0.1 * steps
+    u = [s + share * (a - b) / n for s, a, b in zip(u, x, y)]
   expected = [w - 0.1 * s for w, s in zip(x, u)]
   assert problems.distance(corrected, [expected]) < 1e-12
 
@@ -137,42 +156,82 @@ def test_global_correction_with_equal_n_is_no_correction():
   assert problems.distance(plain, corrected) > 1e-3
 
 
-def test_synchronised_adagrad_in_numpy():
-  """The server's accumulator grows by the example-weighted mean growth."""
+def _adagrad(state, g):
+  v = [a + d**2 for a, d in zip(state['v'], g)]
+  step = [d / (np.sqrt(a) + 0.01) for d, a in zip(g, v)]
+  return dict(state, v=v), step
+
+
+def _adam(state, g):
+  k = state['k'] + 1
+  m = [0.9 * a + 0.1 * d for a, d in zip(state['m'], g)]
+  v = [0.99 * a + 0.01 * d**2 for a, d in zip(state['v'], g)]
+  rate = np.sqrt(1 - 0.99**k) / (1 - 0.9**k)
+  step = [rate * a / (np.sqrt(c) + 0.01) for a, c in zip(m, v)]
+  return dict(k=k, m=m, v=v), step
+
+
+@pytest.mark.parametrize(
+    'optimizer,options',
+    [
+        (_adagrad, dict(client_optimizer='adagrad')),
+        (
+            _adam,
+            dict(
+                client_optimizer='adam',
+                client_beta1=0.9,
+                client_beta2=0.99,
+                client_bias_correction=True,
+            ),
+        ),
+    ],
+    ids=['adagrad', 'adam'],
+)
+def test_synchronised_states_in_numpy(optimizer, options):
+  """The server's state grows by the example-weighted mean growth.
+
+  The number of steps does so too; a client starts from it rounded.
+  """
   problem = fedopt_test.p2('float64')
   ours = problems.rounds(
       problem,
       COHORTS,
       'fedavg',
-      client_optimizer='adagrad',
       client_state='sync',
       client_learning_rate=0.05,
       client_epsilon=0.01,
       client_initial_accumulator=0.1,
+      **options,
   )
   x = problem.initial
-  held = [np.full_like(w, 0.1) for w in x]
+  held = dict(
+      k=0.0,
+      m=[np.zeros_like(w) for w in x],
+      v=[np.full_like(w, 0.1) for w in x],
+  )
   for cohort, got in zip(COHORTS, ours):
     n_total = sum(
         len(b[0]) for i in cohort for b in problem.batches(i)
     )
     delta = [np.zeros_like(w) for w in x]
-    growth = [np.zeros_like(w) for w in x]
+    new = dict(held)
     for i in cohort:
-      y, v = [w.copy() for w in x], [a.copy() for a in held]
-      n = 0
+      y, n = x, 0
+      state = dict(held, k=np.round(held['k']))
       for bx, by in problem.batches(i):
-        g = problem.gradient(y, bx, by)
-        v = [a + d**2 for a, d in zip(v, g)]
-        y = [
-            w - 0.05 * d / (np.sqrt(a) + 0.01) for w, d, a in zip(y, g, v)
-        ]
+        state, step = optimizer(state, problem.gradient(y, bx, by))
+        y = [w - 0.05 * d for w, d in zip(y, step)]
         n += len(bx)
       share = n / n_total
       delta = [s + share * (b - a) for s, a, b in zip(delta, x, y)]
-      growth = [s + share * (b - a) for s, a, b in zip(growth, held, v)]
+      new['k'] += share * (state['k'] - np.round(held['k']))
+      for slot in 'mv':
+        new[slot] = [
+            s + share * (b - a)
+            for s, a, b in zip(new[slot], held[slot], state[slot])
+        ]
     x = [w + d for w, d in zip(x, delta)]
-    held = [a + d for a, d in zip(held, growth)]
+    held = new
     assert problems.distance([got], [x]) < 1e-11
 
 
