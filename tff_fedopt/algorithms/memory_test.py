@@ -1,5 +1,6 @@
 """Clients with memory against other people's weights, NumPy, and identities."""
 
+import collections
 import glob
 import os
 import pathlib
@@ -158,8 +159,15 @@ def reference(
     rho=None,
     option=2,
     server_lr=1.0,
+    clip=None,
+    sizes=None,
 ):
-  """The algorithm boxes in NumPy on flat vectors: weights and Δ by round."""
+  """The algorithm boxes in NumPy on flat vectors: weights and Δ by round.
+
+  With `clip`, a norm, in FL-Simulator's order: what is not the local model's
+  own pull is clipped, then decay is added. With `sizes` those weigh the average
+  of the local models.
+  """
   shapes = [w.shape for w in problem.initial]
   ends = np.cumsum([int(np.prod(s)) for s in shapes])[:-1]
   flat = lambda ws: np.concatenate([w.ravel() for w in ws])
@@ -181,17 +189,24 @@ def reference(
       start = x + beta * (x - last[i])
       y, steps = start, 0
       for bx, by in problem.batches(i):
-        f = lambda w: flat(problem.gradient(unflat(w), bx, by)) + decay * w
+        pull = decay if clip else 0.0
+        f = lambda w: (
+            flat(problem.gradient(unflat(w), bx, by))
+            + (0.0 if clip else decay) * w
+        )
         g = f(y)
         if method == 'fedsam':
           g = f(y + rho * g / (np.linalg.norm(g) + 1e-7))
         if method == 'scaffold':
           g = g + c - variates[i]
         if method == 'feddyn':
-          g = g + alpha * (y - start) + alpha * dual[i]
+          g = g + alpha * (dual[i] - start)
+          pull = pull + alpha
         if method == 'fedcm':
           g = alpha * g + (1 - alpha) * q
-        y = y - lr * g
+        if clip:
+          g = g * min(1, clip / (np.linalg.norm(g) + 1e-6))
+        y = y - lr * (g + pull * y)
         steps += 1
       average = (start - y) / (steps * lr)
       averages.append(average)
@@ -207,7 +222,8 @@ def reference(
       locals_.append(y)
     c = c + sum(changes) / num
     q = np.mean(averages, 0)
-    mean = np.mean(locals_, 0)
+    weights = sizes and [sizes[i] for i in cohort]
+    mean = np.average(locals_, 0, weights)
     if method == 'fedadam':
       m = 0.9 * m + 0.1 * (mean - x)
       v = 0.99 * v + 0.01 * (mean - x) ** 2
@@ -264,6 +280,60 @@ def test_paper_form_is_the_algorithm_box(method, hp, beta, runner):
     assert metrics['finalizer']['consistency'] == pytest.approx(
         distance, rel=1e-9
     )
+
+
+@pytest.mark.parametrize(
+    'method,hp',
+    [
+        ('scaffold', dict()),
+        ('feddyn', dict(alpha=0.4)),
+        ('fedsam', dict(rho=0.2)),
+    ],
+    ids=lambda x: x if isinstance(x, str) else '',
+)
+def test_code_form_clips_then_decays(method, hp, runner):
+  problem = p2()
+  box = lambda clip: reference(
+      problem, COHORTS, method, lr=0.05, beta=0.0, decay=0.3, clip=clip, **hp
+  )[0]
+  ours = runner.weights(
+      problem,
+      COHORTS,
+      method,
+      form='code',
+      client_weighting='uniform',
+      client_learning_rate=0.05,
+      weight_decay=0.3,
+      max_gradient_norm=0.4,
+      **hp,
+  )
+  assert problems.distance(ours, box(0.4)) < 1e-10
+  # Something was clipped.
+  assert problems.distance(ours, box(1e9)) > 1e-3
+
+
+def test_feddyn_weighs_models_by_examples_and_changes_equally(runner):
+  problem = p2()
+  sizes = [len(problem.examples(i)[0]) for i in range(4)]
+  expected, _ = reference(
+      problem,
+      COHORTS,
+      'feddyn',
+      lr=0.05,
+      beta=0.0,
+      decay=0.0,
+      alpha=0.4,
+      sizes=sizes,
+  )
+  ours = runner.weights(
+      problem,
+      COHORTS,
+      'feddyn',
+      client_learning_rate=0.05,
+      client_weighting='examples',
+      alpha=0.4,
+  )
+  assert problems.distance(ours, expected) < 1e-10
 
 
 def test_consistency_of_the_code_is_the_cohorts(runner):
@@ -373,6 +443,27 @@ def test_client_without_examples_leaves_everything_as_it_was(runner):
   ):
     np.testing.assert_array_equal(a, b)
   assert remembered(state_dir, state, '1', 'last') is None
+
+
+def test_client_that_is_not_finite_remembers_what_it_did(runner):
+  problem = p2()
+  process, state, state_dir = runner.process(problem, 'scaffold', **PAPER)
+  inputs = [problem.client_input(i) for i in (0, 1)]
+  state = process.next(state, inputs).state
+  before = remembered(state_dir, state, '1', 'control_variate')
+  inputs[1]['examples'] = inputs[1]['examples'].map(
+      lambda batch: collections.OrderedDict(batch, x=batch['x'] * np.inf)
+  )
+  output = process.next(state, inputs)
+  alone = process.next(state, inputs[:1])
+  assert output.metrics['client_work']['non_finite_clients'] == 1
+  for a, b in zip(
+      tf.nest.flatten(output.state.global_model_weights['shared']),
+      tf.nest.flatten(alone.state.global_model_weights['shared']),
+  ):
+    np.testing.assert_array_equal(a, b)
+  after = remembered(state_dir, state, '1', 'control_variate')
+  assert problems.distance([after], [before]) == 0
 
 
 def test_interrupted_round_is_repeated_and_runs_go_on_from_files(runner):
