@@ -165,11 +165,11 @@ _QUICK = {
             -1.5, 1, _tuned((-2, -1.5, -1), (0, 0.5, 1, 2))
         ),
         Method('Adam', 'Adam', 'global'): (-1, -0.5, _NWP_SMALL),
-        Method('Adam', 'Yogi'): (0, -0.5, _NWP_ADAM),
+        Method('Adam', 'Yogi'): (0.5, -0.5, _NWP_ADAM),
         Method('Adam', 'Yogi', 'local'): (
-            0, -0.5, _tuned((-0.5, 0, 0.5), (-0.5, 0))
+            0.5, -0.5, _tuned((-0.5, 0, 0.5), (-0.5, 0))
         ),
-        Method('Adam', 'Yogi', 'global'): (0, -0.5, _NWP_ADAM),
+        Method('Adam', 'Yogi', 'global'): (0.5, -0.5, _NWP_ADAM),
     },
     'Shakespeare NCP': {
         CLIENT_ONLY: (0.5, 0, _tuned((-1, -0.5, 0, 0.5, 1), (0,))),
