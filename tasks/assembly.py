@@ -86,6 +86,7 @@ def assemble(
           collections.OrderedDict(x=x_spec, y=y_spec),
           unlabelled=options['unlabelled'],
           temperature=options['temperature'],
+          unlabelled_weight=options['unlabelled_weight'],
           weight_decay=weight_decay,
       )
     return wrapper.TaskModel(

@@ -31,6 +31,11 @@ OPTIONS = dict(
     temperature=task_lib.Option(
         1.0, 'τ of the term τ/2 ‖y‖² of label probabilities y.', minimum=1e-6
     ),
+    unlabelled_weight=task_lib.Option(
+        1.0,
+        'ν, what an example without a label counts beside one with its label.',
+        minimum=0.0,
+    ),
 )
 
 

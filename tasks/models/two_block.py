@@ -1,8 +1,8 @@
 """Two blocks of variables: the model x, and label probabilities y of a client.
 
 ```
-f(x, y) = mean over examples of −Σ_c y_c log p_c(x) + τ/2 ‖y‖²
-          y in the simplex; y = the label where it is known
+f(x, y) = mean over examples of ν (−Σ_c y_c log p_c(x) + τ/2 ‖y‖²)
+          y in the simplex; y = the label and ν = 1 where it is known
 block y: y = Π(log p(x_0) / τ)     x_0: the model that the client received
 block x: local steps on f(·, y)
 ```
@@ -48,7 +48,7 @@ class TwoBlockModel(wrapper.TaskModel):
 
   def __init__(
       self, network, received, objective, input_spec, *, unlabelled,
-      temperature, weight_decay=0.0,
+      temperature, unlabelled_weight=1.0, weight_decay=0.0,
   ):
     """Creates the model.
 
@@ -59,6 +59,8 @@ class TwoBlockModel(wrapper.TaskModel):
       input_spec: As for `TaskModel`; y is −1 where a label is not known.
       unlabelled: `ignored`, `argmax` or `block`.
       temperature: τ.
+      unlabelled_weight: ν of examples without a label. At 1 the guesses of an
+        untrained model drown the labels where most are unknown.
       weight_decay: As for `TaskModel`.
     """
     super().__init__(
@@ -67,6 +69,7 @@ class TwoBlockModel(wrapper.TaskModel):
     self._received = received
     self._unlabelled = unlabelled
     self._temperature = temperature
+    self._weight = unlabelled_weight
 
   def begin_round(self):
     """Keeps x_0: the weights as they are now."""
@@ -83,7 +86,7 @@ class TwoBlockModel(wrapper.TaskModel):
     targets = tf.where(
         known[:, tf.newaxis],
         tf.one_hot(y, logits.shape[1], dtype=logits.dtype),
-        self._probabilities(x),
+        self._weight * self._probabilities(x),
     )
     # Not TensorFlow's cross-entropy: its gradient takes rows to sum to 1.
     losses = -tf.reduce_sum(targets * tf.nn.log_softmax(logits), axis=1)

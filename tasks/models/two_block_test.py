@@ -67,6 +67,7 @@ def test_gradient_is_that_of_the_two_blocks(unlabelled):
       spec,
       unlabelled=unlabelled,
       temperature=0.7,
+      unlabelled_weight=0.3,
       weight_decay=0.01,
   )
   model.begin_round()
@@ -83,9 +84,9 @@ def test_gradient_is_that_of_the_two_blocks(unlabelled):
     if label >= 0:
       targets[k, label] = 1
     elif unlabelled == 'argmax':
-      targets[k, p_received[k].argmax()] = 1
+      targets[k, p_received[k].argmax()] = 0.3
     elif unlabelled == 'block':
-      targets[k] = nearest(np.log(p_received[k]) / 0.7)
+      targets[k] = 0.3 * nearest(np.log(p_received[k]) / 0.7)
   loss = -(targets * np.log(p)).sum() / 6 + 0.01 * (now**2).sum()
   expected = x.T @ (targets.sum(1, keepdims=True) * p - targets) / 6
   np.testing.assert_allclose(output.loss, loss, rtol=1e-5)
