@@ -18,8 +18,10 @@ import pytest
 from tff_fedopt import runtime
 from tff_fedopt.experiment import checkpoint
 from tff_fedopt.experiment import program
+from tff_fedopt.experiment import rounds
 from tff_fedopt.experiment import run_dir
 from tff_fedopt.experiment import runner
+from tff_fedopt.experiment import sampling
 from tff_fedopt.experiment import spec as spec_lib
 from tff_fedopt.experiment import toy_for_tests as toy
 
@@ -352,6 +354,22 @@ def test_a_lock_that_its_holder_deletes_admits_nobody(tmp_path, monkeypatch):
   with pytest.raises(run_dir.RunDirError, match='in use by another process'):
     with run_dir.RunDir(tmp_path).locked():
       pass
+
+
+def test_cohorts_by_chance(tmp_path, programs, monkeypatch):
+  sizes, run = [], rounds.run
+
+  def watched(process, clients, cohorts, **kwargs):
+    sizes.extend(map(len, cohorts))
+    return run(process, clients, cohorts, **kwargs)
+
+  monkeypatch.setattr(rounds, 'run', watched)
+  spec = _spec(cohorts='bernoulli', cohort_size=2, rounds=4)
+  runner.run_experiment(spec, tmp_path, settings=_SETTINGS, programs=programs)
+  assert sizes == [
+      len(sampling.cohort(4, 2, spec.seed, t, 'bernoulli')) for t in (1, 2, 3, 4)
+  ]
+  assert len(set(sizes)) > 1
 
 
 def test_settings_that_are_refused():
