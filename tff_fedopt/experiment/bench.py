@@ -8,6 +8,7 @@ Batches are random numbers of the task's shapes: only time is measured.
 
 from collections.abc import Sequence
 import datetime
+import math
 import os
 import pathlib
 import signal
@@ -75,8 +76,8 @@ def compare(comparison: str, turns: int) -> list[dict[str, str]]:
 
   Returns:
     A row per variant: median figure; the ratio of the variant's figure to the
-    first variant's (ours), as median, minimum and maximum over the turns; and
-    the seconds from importing to the end of the first measured call.
+    first variant's (ours), as median, minimum and maximum over the turns, of
+    times; and the seconds from importing to the end of the first measured call.
 
   Raises:
     RuntimeError: If a variant fails; its error is on standard error.
@@ -99,7 +100,9 @@ def compare(comparison: str, turns: int) -> list[dict[str, str]]:
   ours = variants[0].figures
   rows = []
   for variant in variants:
-    ratios = [theirs / mine for theirs, mine in zip(variant.figures, ours)]
+    ratios = [math.nan]  # Memory may well grow by nothing.
+    if spec.unit == 's':
+      ratios = [theirs / mine for theirs, mine in zip(variant.figures, ours)]
     rows.append(
         dict(
             comparison=comparison,

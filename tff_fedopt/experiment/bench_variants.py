@@ -162,68 +162,87 @@ def _datasets(examples, size: _Round, structure):
   return datasets
 
 
+def _inputs(cohort, datasets):
+  """What the clients of a round bring: each a number, and one data set."""
+  from tff_fedopt.processes import client_input
+
+  return [
+      client_input.client_input(str(i), d) for i, d in zip(cohort, datasets)
+  ]
+
+
 def _ours(task, size, **hyperparameters):
   def prepare():
     from tff_fedopt import algorithms
     from tff_fedopt import runtime
-    from tff_fedopt.processes import client_input
 
     runtime.use()
     model_fn, examples = task()
     process = algorithms.build(
         'fedavg', model_fn, client_learning_rate=0.01, **hyperparameters
     )
-    data = [
-        client_input.client_input(str(i), d)
-        for i, d in enumerate(_datasets(examples, size, _named))
-    ]
-    return _next_rounds(process, data)
+    datasets = _datasets(examples, size, _named)
+    return _next_rounds(process, _inputs(range(size.clients), datasets))
+
+  return prepare
+
+
+def _algorithm(task, size, algorithm, hyperparameters, drawn=False):
+  """Rounds of an algorithm whose clients, of 100, may remember.
+
+  Args:
+    task: Gives model and examples.
+    size: The size of a round.
+    algorithm: Name of the algorithm.
+    hyperparameters: Those beside what all share.
+    drawn: Whether every round draws its clients; else they are always the same.
+  """
+
+  def prepare():
+    from tff_fedopt import algorithms
+    from tff_fedopt import runtime
+    from tff_fedopt.experiment import sampling
+    from tff_fedopt.processes import client_state
+
+    runtime.use()
+    model_fn, examples = task()
+    state_dir = os.path.join(tempfile.mkdtemp(), 'state')
+    process = algorithms.build(
+        algorithm,
+        model_fn,
+        client_learning_rate=0.01,
+        client_weighting='uniform',
+        num_clients=_REGISTERED,
+        state_dir=state_dir,
+        **hyperparameters,
+    )
+    datasets = _datasets(examples, size, _named)
+    data = _inputs(range(size.clients), datasets)
+    state = process.initialize()
+    done = 0
+
+    def measured():
+      nonlocal data, state, done
+      if drawn:
+        cohort = sampling.cohort(_REGISTERED, size.clients, 0, done + 1)
+        data = _inputs(cohort, datasets)
+      state = process.next(state, data).state
+      done += 1
+      run = client_state.run_number(state)
+      if run is not None:
+        # Deleting what is old is part of the cost.
+        client_state.collect(state_dir, done, run)
+
+    return measured
 
   return prepare
 
 
 def _algorithms(task, size, **variants):
   """Rounds of algorithms side by side: name to (algorithm, hyperparameters)."""
-
-  def variant(algorithm, hyperparameters):
-    def prepare():
-      from tff_fedopt import algorithms
-      from tff_fedopt import runtime
-      from tff_fedopt.processes import client_input
-      from tff_fedopt.processes import client_state
-
-      runtime.use()
-      model_fn, examples = task()
-      state_dir = os.path.join(tempfile.mkdtemp(), 'state')
-      process = algorithms.build(
-          algorithm,
-          model_fn,
-          client_learning_rate=0.01,
-          client_weighting='uniform',
-          num_clients=100,
-          state_dir=state_dir,
-          **hyperparameters,
-      )
-      data = [
-          client_input.client_input(str(i), d)
-          for i, d in enumerate(_datasets(examples, size, _named))
-      ]
-      state = process.initialize()
-
-      def measured():
-        nonlocal state
-        state = process.next(state, data).state
-        run = client_state.run_number(state)
-        if run is not None:
-          # Deleting what is old is part of the cost.
-          done = int(state.client_work['round'])
-          client_state.collect(state_dir, done, run)
-
-      return measured
-
-    return prepare
-
-  return {name: variant(*chosen) for name, chosen in variants.items()}
+  return {
+      name: _algorithm(task, size, *chosen) for name, chosen in variants.items()
+  }
 
 
 _MEMORY = dict(
@@ -398,7 +417,7 @@ def _registered(count):
   return prepare
 
 
-def _growth(rounds_per_turn):
+def _growth(rounds_per_turn, variant):
   """Megabytes that this process and its worker grew by."""
 
   def prepare():
@@ -406,7 +425,7 @@ def _growth(rounds_per_turn):
 
     page = os.sysconf('SC_PAGE_SIZE')
 
-    step = _ours(_emnist, _Round(2, 20, 20))()
+    step = variant()
     for _ in range(50):
       step()  # Allocators and caches fill up first.
 
@@ -432,6 +451,9 @@ _EMNIST = _Round(clients=10, examples=100, batch=20)
 _SHAKESPEARE = _Round(clients=10, examples=16, batch=4)
 _CIFAR = _Round(clients=4, examples=500, batch=50)
 _EMPTY = _Round(clients=10, examples=0, batch=20)
+_SMALL = _Round(clients=2, examples=20, batch=20)
+
+_REGISTERED = 100  # Clients, where some of them may take part.
 
 COMPARISONS = dict(
     emnist_round=Comparison(
@@ -509,9 +531,15 @@ COMPARISONS = dict(
         },
     ),
     memory_growth=Comparison(
-        'growth over 200 rounds, process and worker together',
+        'growth over 200 rounds, process and worker together; with_state:'
+        ' SCAFFOLD with state files, 2 of 100 clients a round',
         'MB',
-        dict(ours=_growth(200)),
+        dict(
+            ours=_growth(200, _ours(_emnist, _SMALL)),
+            with_state=_growth(
+                200, _algorithm(_emnist, _SMALL, 'scaffold', {}, drawn=True)
+            ),
+        ),
     ),
 )
 
