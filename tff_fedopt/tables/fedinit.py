@@ -9,7 +9,7 @@ _CITATION = 'FedInit (arXiv:2604.12768)'
 # Kernel and length of the published smoothing are unknown; this is a mean.
 _SMOOTHED = {
     'quick': 'smooth:3:last:10:max',
-    'small': 'smooth:3:last:10:max',
+    'small': 'smooth:2:last:10:max',
     'paper': 'smooth:5:last:50:max',
 }
 _ONE_SEED = {'quick': (0,), 'small': (0,), 'paper': (20, 21, 22)}

@@ -61,8 +61,7 @@ _SCALE = {
     ('small', 'CIFAR-10'): dict(
         rounds=20,
         cohort_size=5,
-        evaluate_every=2,
-        validation_examples=1000,
+        evaluate_every=5,
         task_options={'alpha': 0.3, 'clients': 50, **_NETWORK},
     ),
     ('paper', 'EMNIST CR'): dict(
