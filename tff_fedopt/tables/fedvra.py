@@ -260,7 +260,8 @@ TABLES = (
                 ' of them, a third none; all methods the same. labelled: the'
                 ' other examples are ignored; argmax: they have the label that'
                 " the server's model gives them; block: label probabilities"
-                ' in the simplex.'
+                ' in the simplex. Such an example counts ν = 0.03 of one with'
+                ' its label: with ν = 1 nothing is learned in so few rounds.'
             ),
             (
                 'No labels: log10 of the distance of the centroids to the'

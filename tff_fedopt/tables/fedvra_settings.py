@@ -145,10 +145,22 @@ def on_known(method: str) -> tuple[str, dict[str, Any]]:
 
 # Label -> method, and what unlabelled examples are for.
 SEMISUPERVISED = {
-    'FedAvg labelled': ('FedAvg', 'ignored'),
-    'FedVRA labelled': ('FedVRA', 'ignored'),
-    'FedAvg argmax': ('FedAvg', 'argmax'),
-    'FedVRA-U block': ('FedVRA', 'block'),
+    'FedAvg labelled': ('FedAvg', {'unlabelled': 'ignored'}),
+    'FedVRA labelled': ('FedVRA', {'unlabelled': 'ignored'}),
+    'FedAvg argmax': (
+        'FedAvg', {'unlabelled': 'argmax', 'unlabelled_weight': 0.03}
+    ),
+    'FedVRA-U block': (
+        'FedVRA',
+        {'unlabelled': 'block', 'unlabelled_weight': 0.03, 'temperature': 4.0},
+    ),
+}
+_TRIED_UNLABELLED = {
+    'argmax': 'ν 0.03, 0.1, 1',
+    'block': (
+        '(ν, τ) (0.03, 1), (0.03, 4), (0.1, 1), (0.1, 4), (0.1, 16), (0.3, 4),'
+        ' (1, 1), by validation'
+    ),
 }
 
 
@@ -160,13 +172,18 @@ def semisupervised(profile: str, task: str, label: str) -> spec.Setting:
     task: A key of `TASKS`.
     label: A key of `SEMISUPERVISED`.
   """
-  method, unlabelled = SEMISUPERVISED[label]
+  method, options = SEMISUPERVISED[label]
   algorithm, own = METHODS[method]
-  setting_ = _setting(profile, task, algorithm, own)
-  options = {
-      **setting_.task_options, 'labels': 'mixed', 'unlabelled': unlabelled
-  }
-  return dataclasses.replace(setting_, task_options=options)
+  chosen = _setting(profile, task, algorithm, own)
+  tried = _TRIED_UNLABELLED.get(options['unlabelled'])
+  source = chosen.source
+  if tried and profile == 'quick':
+    source += f'; {tried}'
+  return dataclasses.replace(
+      chosen,
+      source=source,
+      task_options={**chosen.task_options, 'labels': 'mixed', **options},
+  )
 
 
 def _source(profile, algorithm):
