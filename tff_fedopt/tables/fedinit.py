@@ -37,11 +37,12 @@ _SMOOTH_NOTE = (
     'Reduction: mean of the latest evaluations, then the maximum over the last'
     ' rounds; the published filter is unknown.'
 )
-_QUICK_NOTE = (
-    'quick: 20 clients share the embedded images, 5 take part in a round,'
-    ' whatever the column says of clients.'
+_SHORT_NOTE = (
+    'quick: 20 clients share the embedded images, 10 take part in a round;'
+    ' small: 20 clients, 4 in a round, 10 local steps; whatever the column says'
+    ' of clients.'
 )
-_NOTES = (_FORM_NOTE, _NOISE_NOTE, _SMOOTH_NOTE, _QUICK_NOTE)
+_NOTES = (_FORM_NOTE, _NOISE_NOTE, _SMOOTH_NOTE, _SHORT_NOTE)
 
 _table = functools.partial(
     spec.TableSpec,
