@@ -97,6 +97,29 @@ def test_gradient_is_that_of_the_two_blocks(unlabelled):
   np.testing.assert_allclose(metrics['num_examples'], [6])
 
 
+def test_evaluation_is_that_of_any_classifier():
+  """No penalty, and each label counts."""
+  rng = np.random.default_rng(3)
+  w = rng.normal(size=[4, 3]).astype(np.float32)
+  x = rng.normal(size=[5, 4]).astype(np.float32)
+  y = np.array([2, 0, 1, 1, 0], np.int32)
+  model = two_block.TwoBlockModel(
+      _Linear(w),
+      _Linear(np.zeros_like(w)),
+      objectives.classification(),
+      collections.OrderedDict(
+          x=tf.TensorSpec([None, 4]), y=tf.TensorSpec([None], tf.int32)
+      ),
+      unlabelled='block',
+      temperature=0.7,
+      weight_decay=0.1,
+  )
+  batch = collections.OrderedDict(x=tf.constant(x), y=tf.constant(y))
+  loss = model.forward_pass(batch, training=False).loss
+  expected = -np.log(_softmax(x @ w)[np.arange(5), y]).mean()
+  np.testing.assert_allclose(loss, expected, rtol=1e-5)
+
+
 def test_block_y_minimises_the_loss_at_the_received_model():
   rng = np.random.default_rng(2)
   logs = np.log(_softmax(rng.normal(size=[1, 4])))

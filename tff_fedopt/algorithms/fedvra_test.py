@@ -8,11 +8,14 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_federated as tff
 
 from tff_fedopt import algorithms
 from tff_fedopt import runtime
+from tff_fedopt.algorithms import fedvra
 from tff_fedopt.algorithms import problems_for_tests as problems
 from tff_fedopt.processes import client_input
+from tff_fedopt.processes import local_method
 from tff_fedopt.processes import local_steps
 from tff_fedopt.processes import per_client
 
@@ -160,21 +163,23 @@ class Numpy:
     return b.sum(), b
 
 
-def algorithm(reference, cohorts, dual, aggregation):
+def algorithm(reference, cohorts, dual, aggregation, relaxation=0.0):
   """Steps 8, 14, 15, 19 and 20: (x_0, λ, all λ_i) after every round."""
   ref = reference
   x0 = flat(ref.problem.initial)
   server, duals = np.zeros_like(x0), np.zeros([ref.n, x0.size])
+  last = np.tile(x0, [ref.n, 1])
   after = []
   for r, cohort in enumerate(cohorts):
     dual_sum, model_sum = 0, 0
     for i in cohort:
-      x, batches = x0, ref.batches(i, r)
+      start = x0 + relaxation * (x0 - last[i])
+      x, batches = start, ref.batches(i, r)
       for batch in batches:
         g = ref.gradient(x, batch)
-        x = x - ref.rate[i] * (g - duals[i] + ref.gamma[i] * (x - x0))
+        x = x - ref.rate[i] * (g - duals[i] + ref.gamma[i] * (x - start))
       a, d = dual(i, len(batches)), aggregation(cohort)
-      delta = x - x0
+      delta, last[i] = x - start, x
       duals[i] = duals[i] - a * ref.gamma[i] * delta
       dual_sum += ref.omega[i] * a * ref.gamma[i] * delta
       model_sum += ref.omega[i] * d * ref.gamma[i] * delta
@@ -266,6 +271,88 @@ def test_is_the_algorithm_and_the_lemma(form, dual, aggregation, own, runner):
     mean = ref.omega @ [r.client_dual(i) for i in range(ref.n)]
     assert np.abs(r.dual - mean).max() < 1e-14
   assert np.abs(rounds[-1].dual).max() > 1e-3
+
+
+def test_relaxed_clients_have_their_own_start(runner):
+  """For the penalty, for δ_i and for λ_i."""
+  problem = p2()
+  hp = dict(gamma=GAMMA, dual_step=0.7, relaxation=0.3)
+  expected = algorithm(
+      Numpy(problem), COHORTS, lambda i, q: 0.7, lambda c: 4 / len(c), 0.3
+  )
+  assert_follows(runner.rounds(problem, COHORTS, 'fedvra', **hp), expected)
+
+
+@pytest.mark.parametrize('one_for_all', [True, False])
+def test_dual_that_is_not_finite_is_not_kept(one_for_all):
+  """Step 19 on its own; the finalizer is told, and drops the round."""
+  runtime.use()
+  vector, number = tff.TensorType(np.float64, [2]), np.float64
+  value_type = collections.OrderedDict(change=[vector], dual_step=number)
+  names = ('present', 'omega', 'gamma', 'aggregation_step')
+  process = fedvra.DualSum(one_for_all).create(
+      tff.to_type(value_type),
+      tff.to_type(collections.OrderedDict.fromkeys(names, number)),
+  )
+  weight = collections.OrderedDict(zip(names, (1.0, 0.25, 2.0, 3.0)))
+
+  def after(state, change):
+    value = collections.OrderedDict(change=[np.array(change)], dual_step=0.5)
+    output = process.next(state, [value], [weight])
+    return output.state, output.result
+
+  state, result = after(process.initialize(), [2.0, 4.0])
+  np.testing.assert_allclose(state[0], [0.5, 1.0])
+  np.testing.assert_allclose(result['dual'][0], [0.5, 1.0])
+  np.testing.assert_allclose(result['change'][0], [3.0, 6.0])
+  kept, result = after(state, [np.inf, 0.0])
+  np.testing.assert_array_equal(kept[0], state[0])
+  assert not np.isfinite(result['dual'][0]).all()
+
+
+@pytest.mark.parametrize(
+    'hp,expected',
+    [
+        (dict(), True),
+        (dict(per_client='{"gamma": {"x": 1}, "weight": {"x": 2}}'), True),
+        (dict(per_client='{"dual_step": {"x": 0.5}}'), False),
+        (
+            dict(
+                per_client='{"aggregation_step": {"x": 2}}', aggregation_step=1
+            ),
+            False,
+        ),
+        (dict(dual_step='rho:0.5'), False),
+    ],
+)
+def test_one_sum_serves_both_lines_only_where_steps_are_equal(
+    hp, expected, monkeypatch, tmp_path
+):
+  class Asked(Exception):
+    pass
+
+  def asked(one_for_all):
+    raise Asked(one_for_all)
+
+  monkeypatch.setattr(fedvra, 'DualSum', asked)
+  with pytest.raises(Asked) as found:
+    algorithms.build(
+        'fedvra', None, num_clients=4, state_dir=str(tmp_path), **hp
+    )
+  assert found.value.args == (expected,)
+
+
+def test_clients_without_a_result_have_no_weight():
+  """ω is 1/6 of four clients of which another one has weight 3."""
+  method = fedvra.FedVra(
+      'constant', fedvra._Population({'weight': {'x': 3.0}})
+  )
+  hparams = dict(gamma=0.5, aggregation_step=2.0, num_clients=4.0)
+  client = local_method.Client(hparams, (), (), ())
+  for present in (0.0, 1.0):
+    weight = method.weight(client, tf.constant(present))
+    assert weight['present'] == present
+    assert float(weight['omega']) == pytest.approx(present / 6)
 
 
 def test_own_steps(runner):
