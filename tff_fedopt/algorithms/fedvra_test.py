@@ -612,13 +612,14 @@ def test_random_steps_are_a_function_of_client_and_round():
   steps = local_steps.parse('random:2:4')
   batches = tf.data.Dataset.range(3)
 
-  def count(seed):
-    return len(
-        list(steps.batches(batches, None, 0, tf.constant(seed, tf.int64)))
-    )
+  def count(seed, round_num=0):
+    seed = tf.constant(seed, tf.int64)
+    return len(list(steps.batches(batches, None, round_num, seed)))
 
   counts = [count(s) for s in range(60)]
   assert counts == [count(s) for s in range(60)]
+  # The seed is the round's; (seed, t) is for step t of the model's randomness.
+  assert counts == [count(s, tf.constant(5, tf.int64)) for s in range(60)]
   assert collections.Counter(counts).keys() == {2, 3, 4}
   assert min(collections.Counter(counts).values()) > 8
 
