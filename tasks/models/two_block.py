@@ -86,7 +86,7 @@ class TwoBlockModel(wrapper.TaskModel):
     targets = tf.where(
         known[:, tf.newaxis],
         tf.one_hot(y, logits.shape[1], dtype=logits.dtype),
-        self._weight * self._probabilities(x),
+        self._weight * self._probabilities(x, logits),
     )
     # Not TensorFlow's cross-entropy: its gradient takes rows to sum to 1.
     losses = -tf.reduce_sum(targets * tf.nn.log_softmax(logits), axis=1)
@@ -104,15 +104,13 @@ class TwoBlockModel(wrapper.TaskModel):
         loss + self.penalty(), logits, rows
     )
 
-  def _probabilities(self, x):
-    """y of examples without a label, a tensor [n, c]; 0 if they are ignored."""
+  def _probabilities(self, x, like):
+    """y of examples without a label, as `like` [n, c]; 0 if they are ignored."""
+    if self._unlabelled == 'ignored':
+      return tf.zeros_like(like)
     logits = tf.stop_gradient(self._received(x, None))
     if self._unlabelled == 'argmax':
       return tf.one_hot(
           tf.argmax(logits, 1), logits.shape[1], dtype=logits.dtype
       )
-    if self._unlabelled == 'block':
-      return project_to_simplex(
-          tf.nn.log_softmax(logits) / self._temperature
-      )
-    return tf.zeros_like(logits)
+    return project_to_simplex(tf.nn.log_softmax(logits) / self._temperature)

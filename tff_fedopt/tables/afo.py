@@ -11,9 +11,6 @@ _CITATION = (
     'Reddi et al., Adaptive Federated Optimization, ICLR 2021,'
     ' arXiv:2003.00295'
 )
-_LAST = {
-    profile: f'last:{count}' for profile, count in afo_scales.LAST.items()
-}
 
 _FORM_NOTE = (
     "form=code: the published rates were tuned with the authors' code, so the"
@@ -202,7 +199,7 @@ _table = functools.partial(
     spec.TableSpec,
     paper='AFO',
     form='code',
-    reduction=_LAST,
+    reduction=afo_scales.LAST,
     seeds=afo_scales.ONE_SEED,
 )
 

@@ -7,6 +7,7 @@ number of rounds below, by the mean training metric of the last rounds, as the
 authors did.
 """
 
+from collections.abc import Sequence
 import dataclasses
 
 
@@ -27,15 +28,23 @@ class _Tuning:
   best: dict[str, tuple[float, float]]
 
   @property
-  def grid(self) -> str:
-    return (
-        f'client {_listed(self.clients)} × server {_listed(self.servers)},'
-        f' {self.rounds} rounds'
-    )
+  def source(self) -> str:
+    return tuned_on(self.clients, self.servers, self.rounds)
 
 
-def _listed(numbers):
+def listed(numbers: Sequence[float]) -> str:
+  """Returns the numbers as text."""
   return ', '.join(f'{n:g}' for n in numbers)
+
+
+def tuned_on(
+    clients: Sequence[float], servers: Sequence[float], rounds: int
+) -> str:
+  """Says as a setting's source which rates were tried, in log10."""
+  return (
+      f'ours-tuned (client {listed(clients)} × server {listed(servers)},'
+      f' {rounds} rounds)'
+  )
 
 
 _TAU = -3.0
@@ -122,4 +131,4 @@ GRIDS = {
 def tuned(task_label: str, method: str):
   """Returns (η_l, η, τ, source) of a cell, as logarithms."""
   tuning = _TUNED[task_label]
-  return (*tuning.best[method], _TAU, f'ours-tuned ({tuning.grid})')
+  return (*tuning.best[method], _TAU, tuning.source)

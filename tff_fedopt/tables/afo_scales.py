@@ -48,8 +48,8 @@ _SMALL = {
 }
 # The seeds of every table without error bars.
 ONE_SEED = {'quick': (0,), 'small': (0,), 'paper': (1,)}
-# How many of the last rounds are averaged; evaluations lie in between.
-LAST = {'quick': 8, 'small': 10, 'paper': 100}
+# The last rounds are averaged; evaluations lie in between.
+LAST = {'quick': 'last:8', 'small': 'last:10', 'paper': 'last:100'}
 
 
 def scale(task_label: str, profile: str) -> Scale:

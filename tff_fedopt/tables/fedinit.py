@@ -52,6 +52,8 @@ _table = functools.partial(
     kind='table',
     row_header='Method',
     column_header='Clients and labels',
+    seeds=_ONE_SEED,
+    estimates=_UNTIMED,
     notes=_NOTES,
 )
 
@@ -62,8 +64,6 @@ TABLES = (
         citation=f'{_CITATION}, Table 4',
         shows='FedInit, FedAvg but for the start, beats methods that cost more',
         build=functools.partial(fedinit_cells.accuracies, 'cifar10'),
-        seeds=_ONE_SEED,
-        estimates=_UNTIMED,
     ),
     _table(
         id='init_table5',
@@ -71,8 +71,6 @@ TABLES = (
         citation=f'{_CITATION}, Table 5',
         shows='the same on 100 classes',
         build=functools.partial(fedinit_cells.accuracies, 'cifar100'),
-        seeds=_ONE_SEED,
-        estimates=_UNTIMED,
     ),
     _table(
         id='init_table6',
@@ -80,8 +78,6 @@ TABLES = (
         citation=f'{_CITATION}, Table 6',
         shows='relaxed initialisation helps FedAvg, FedAdam, FedSAM, SCAFFOLD',
         build=fedinit_cells.table6,
-        seeds=_ONE_SEED,
-        estimates=_UNTIMED,
         check_rows=('FedAvg', 'FedAvg+RI'),
     ),
     _table(
@@ -92,8 +88,6 @@ TABLES = (
         row_header='Clients',
         column_header='Method',
         build=fedinit_cells.table7,
-        seeds=_ONE_SEED,
-        estimates=_UNTIMED,
         notes=(
             'Median over the rounds of a run, evaluation left out, client state'
             ' in files included; the ratio is that of these runs on this'
@@ -109,8 +103,6 @@ TABLES = (
         row_header='Target',
         column_header='Method',
         build=fedinit_cells.table8,
-        seeds=_ONE_SEED,
-        estimates=_UNTIMED,
         notes=(
             'Targets of block 1 and 2: '
             + '; '.join(
@@ -150,8 +142,6 @@ TABLES = (
         row_header='Labels',
         column_header='Value',
         build=fedinit_cells.fig1,
-        seeds=_ONE_SEED,
-        estimates=_UNTIMED,
         notes=(
             'The published values of K are unknown.',
             *_NOTES,
@@ -167,7 +157,6 @@ TABLES = (
         column_header='Relaxation',
         build=fedinit_cells.fig2,
         seeds=_THREE_SEEDS,
-        estimates=_UNTIMED,
         notes=(
             'β=0 is the method without relaxation. Δ is averaged over the last'
             ' rounds. Gains over β=0 are of runs with the same seed.',

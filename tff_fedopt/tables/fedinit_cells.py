@@ -152,50 +152,35 @@ def table8(profile, form):
   return cells
 
 
+_SENT = ('communication ratio (times Nd)', fedinit_costs.communication)
+_COSTS = {
+    'communication': (*_SENT, {'direction': 'larger'}),
+    'to clients': (*_SENT, {'direction': 'down'}),
+    'to the server': (*_SENT, {'direction': 'up'}),
+    'storage': ('storage ratio (times Cd)', fedinit_costs.storage, {}),
+}
+
+
 def table9(profile, form):
   """Table 9: what is sent and kept, in models."""
   del profile, form
   source = 'types and files of a model of 205 numbers; multiples of any model'
-  cells = []
-  for method in settings.METHODS:
-    for column, direction in (
-        ('communication', 'larger'),
-        ('to clients', 'down'),
-        ('to the server', 'up'),
-    ):
-      cells.append(
-          spec.Cell(
-              method,
-              column,
-              quantity=spec.Quantity(
-                  'communication ratio (times Nd)',
-                  'x',
-                  higher_is_better=False,
-                  decimals=2,
-              ),
-              measure=spec.Measure(
-                  fedinit_costs.communication,
-                  {'method': method, 'direction': direction},
-                  source,
-              ),
-          )
+  return [
+      spec.Cell(
+          method,
+          column,
+          quantity=spec.Quantity(
+              name, 'x', higher_is_better=False, decimals=2
+          ),
+          measure=spec.Measure(
+              function,
+              {'method': method, **arguments},
+              source,
+          ),
       )
-    cells.append(
-        spec.Cell(
-            method,
-            'storage',
-            quantity=spec.Quantity(
-                'storage ratio (times Cd)',
-                'x',
-                higher_is_better=False,
-                decimals=2,
-            ),
-            measure=spec.Measure(
-                fedinit_costs.storage, {'method': method}, source
-            ),
-        )
-    )
-  return cells
+      for method in settings.METHODS
+      for column, (name, function, arguments) in _COSTS.items()
+  ]
 
 
 _EPOCHS = {'quick': (1, 2, 4), 'small': (1, 2, 5), 'paper': (1, 2, 5, 10, 20)}

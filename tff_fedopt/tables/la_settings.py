@@ -122,14 +122,7 @@ _ADAM_ADAGRAD = Method('Adam', 'AdaGrad')
 
 
 def _tuned(clients, servers, rounds=20):
-  return (
-      f'ours-tuned (client {_listed(clients)} × server {_listed(servers)},'
-      f' {rounds} rounds)'
-  )
-
-
-def _listed(numbers):
-  return ', '.join(f'{n:g}' for n in numbers)
+  return afo_quick.tuned_on(clients, servers, rounds)
 
 
 # What was tried; the pair with the best training metric was chosen, which is
@@ -225,8 +218,8 @@ def settings(
     clients, servers = GRIDS[task_label]
     rates = [(c, s, _TAU) for s in servers for c in clients]
     source = (
-        f'ours-tuned (grid client {_listed(clients)} × server'
-        f' {_listed(servers)})'
+        f'ours-tuned (grid client {afo_quick.listed(clients)} × server'
+        f' {afo_quick.listed(servers)})'
     )
   else:
     client, server, source = _QUICK[task_label][method]

@@ -11,7 +11,6 @@ _CITATION = (
     'Wang et al., Local Adaptivity in Federated Learning: Convergence and'
     ' Consistency, arXiv:2106.02305'
 )
-_LAST = {name: f'last:{count}' for name, count in afo_scales.LAST.items()}
 
 _RATE_NOTE = (
     'The published rates, ε, accumulators, cohorts and (but for CIFAR-100)'
@@ -262,7 +261,7 @@ _table = functools.partial(
     form='code',
     row_header='Task',
     column_header='Method',
-    reduction=_LAST,
+    reduction=afo_scales.LAST,
     seeds=afo_scales.ONE_SEED,
     notes=_NOTES,
 )

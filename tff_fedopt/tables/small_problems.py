@@ -99,8 +99,7 @@ class KMeans(Problem):
     batches, labels = [], []
     for i in range(CLIENTS):
       # 18, 4 and 2 points, another cluster being large at every client.
-      label = np.roll([0] * 18 + [1] * 4 + [2] * 2, 0)
-      label = (label + i) % self._CLUSTERS
+      label = (np.repeat([0, 1, 2], [18, 4, 2]) + i) % self._CLUSTERS
       # What a client holds of a cluster is not in its middle either.
       shift = 0.6 * rng.normal(size=[self._CLUSTERS, 2])
       noise = 0.3 * rng.normal(size=[len(label), 2])
