@@ -9,7 +9,7 @@ _CITATION = 'FedInit (arXiv:2604.12768)'
 # Kernel and length of the published smoothing are unknown; this is a mean.
 _SMOOTHED = {
     'quick': 'smooth:3:last:10:max',
-    'small': 'smooth:2:last:10:max',
+    'small': 'smooth:2:last:50:max',
     'paper': 'smooth:5:last:50:max',
 }
 _ONE_SEED = {'quick': (0,), 'small': (0,), 'paper': (20, 21, 22)}
@@ -39,7 +39,7 @@ _SMOOTH_NOTE = (
 )
 _SHORT_NOTE = (
     'quick: 20 clients share the embedded images, 10 take part in a round;'
-    ' small: 20 clients, 4 in a round, 10 local steps; whatever the column says'
+    ' small: 20 clients, 10 in a round, 5 local steps; whatever the column says'
     ' of clients.'
 )
 _NOTES = (_FORM_NOTE, _NOISE_NOTE, _SMOOTH_NOTE, _SHORT_NOTE)

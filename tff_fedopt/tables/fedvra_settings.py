@@ -59,8 +59,8 @@ _SCALE = {
         rounds=40, cohort_size=10, evaluate_every=2, validation_examples=1000
     ),
     ('small', 'CIFAR-10'): dict(
-        rounds=20,
-        cohort_size=5,
+        rounds=100,
+        cohort_size=10,
         evaluate_every=5,
         task_options={'alpha': 0.3, 'clients': 50, **_NETWORK},
     ),
