@@ -10,6 +10,7 @@ stays flat however many rounds are run.
 import abc
 import bisect
 import collections
+import copy
 import threading
 from typing import Any, Callable, Mapping, Optional, Sequence
 
@@ -149,6 +150,22 @@ class SeededClients(tff.simulation.datasets.ClientData):
   def __init__(self, batch_size: int):
     """Keeps the number of rows per batch."""
     self._batch_size = batch_size
+    self._max_rows = None
+
+  def limited(self, max_batches: int) -> 'SeededClients':
+    """Returns these clients with the first batches of each round alone.
+
+    Args:
+      max_batches: How many will be used at most. Rows beyond are not made;
+        those that are come in the same order, but may be augmented by other
+        draws.
+
+    Returns:
+      A view that shares what is kept in memory.
+    """
+    view = copy.copy(self)
+    view._max_rows = max_batches * self._batch_size
+    return view
 
   @abc.abstractmethod
   def arrays_for_client(self, client_id: str, seed: int) -> tuple[Any, Any]:
@@ -169,6 +186,8 @@ class SeededClients(tff.simulation.datasets.ClientData):
     """
     x, y = self.arrays_for_client(client_id, seed)
     elements = collections.OrderedDict(x=x, y=y)
+    if self._max_rows:
+      elements = tf.nest.map_structure(lambda a: a[: self._max_rows], elements)
     return tf.data.Dataset.from_tensor_slices(elements).batch(self._batch_size)
 
   def create_tf_dataset_for_client(self, client_id: str) -> tf.data.Dataset:
@@ -222,8 +241,7 @@ class PreparedClients(SeededClients):
       raw: One example per element, an OrderedDict of tensors.
       prepare: (examples, rng) -> (x, y). The examples are the decoded arrays in
         final order, all epochs in a row; x and y are arrays, or structures of
-        them, whose first axis is rows. There may be more or fewer rows than
-        examples.
+        them, whose first axis is rows: one or more of each example, in order.
       batch_size: Rows per batch.
       decode: Raw arrays by feature name, first axis examples (strings as object
         arrays of bytes) -> what is worth keeping, same first axis. None keeps
@@ -305,7 +323,7 @@ class PreparedClients(SeededClients):
     examples = self.examples(client_id)
     rng = np.random.default_rng(seed)
     num_examples = len(next(iter(examples.values())))
-    order = example_order(num_examples, rng, **self._order)
+    order = example_order(num_examples, rng, **self._order)[: self._max_rows]
     return self._prepare({k: v[order] for k, v in examples.items()}, rng)
 
   def num_examples(self, client_id: str) -> int:

@@ -95,6 +95,31 @@ def test_limits_examples(opened):
   assert seen == set(range(10))
 
 
+@pytest.mark.parametrize('client', SIZES)
+def test_limited_to_the_first_batches(opened, client):
+  made = []
+
+  def two_rows_each(examples, rng):
+    del rng
+    made.append(len(examples['n']))
+    return np.repeat(examples['n'], 2), np.repeat(examples['n'], 2)
+
+  clients = client_data.PreparedClients(
+      opened['train'],
+      two_rows_each,
+      batch_size=4,
+      shuffle_buffer=5,
+      local_epochs=2,
+      decode=_numbers,
+  )
+  whole = _bytes(clients.dataset_for_client(client, 3))
+  limited = clients.limited(3)
+  assert _bytes(limited.dataset_for_client(client, 3)) == whole[:3]
+  assert made == [2 * SIZES[client], min(2 * SIZES[client], 12)]
+  assert limited.examples(client)['n'] is clients.examples(client)['n']
+  assert _bytes(clients.dataset_for_client(client, 3)) == whole
+
+
 def test_reads_no_more_than_can_come_out(opened):
   clients = _prepared(opened, max_examples=5, shuffle_buffer=10)
   assert len(clients.examples('c')['n']) == 15

@@ -657,6 +657,31 @@ def test_steps_of_a_client():
   assert [of('a'), of('b'), of('c')] == [[3, 1], [7], [0]]
 
 
+@pytest.mark.parametrize(
+    'name,hp,expected',
+    [
+        ('fedavg', {}, None),
+        ('fedavg', dict(local_steps=5), 5),
+        ('fedvra', dict(gamma=GAMMA, local_steps='random:1:9'), 9),
+        (
+            'fedvra',
+            dict(
+                gamma=GAMMA,
+                local_steps=5,
+                per_client='{"local_steps": {"0": [9]}}',
+            ),
+            None,
+        ),
+        ('scaffold', dict(local_steps=5, option=2), 5),
+        # All examples, for the gradient of the whole loss.
+        ('scaffold', dict(local_steps=5, option=1), None),
+        ('scaffold', dict(local_steps=5, option=1, relaxation=0.1), None),
+    ],
+)
+def test_batches_that_clients_need(runner, name, hp, expected):
+  assert runner.start(p2(), name, **hp)[0].max_batches == expected
+
+
 def test_one_vector_and_a_number_go_up(runner):
   problem = p2()
   process, _, _ = runner.start(problem, 'fedvra', gamma=GAMMA, dual_step=0)

@@ -179,6 +179,8 @@ class _Attempt:
         spec.cohorts,
         program.probabilities,
     )
+    if program.process.max_batches:
+      clients = clients.limited(program.process.max_batches)
     results = rounds.run(
         program.process,
         clients,

@@ -110,6 +110,27 @@ def _assert_same_run(directory, reference):
     np.testing.assert_array_equal(ours[name], theirs[name], name)
 
 
+def test_makes_no_batch_that_local_steps_leave_out(monkeypatch, tmp_path):
+  asked = []
+  limited = toy.Clients.limited
+
+  def run(name, steps):
+    spec = spec_lib.RunSpec('toy', 'fedavg', {'local_steps': steps})
+    runner.run_experiment(spec, tmp_path / name, settings=_SETTINGS)
+    return (tmp_path / name / 'metrics.csv').read_text()
+
+  monkeypatch.setattr(
+      toy.Clients, 'limited', lambda c, n: asked.append(n) or limited(c, n)
+  )
+  few = run('few', '1')
+  assert asked == [1]
+  every = run('every', 'all')
+  assert asked == [1]
+  # Steps are taken on the same batches whether or not there are more.
+  monkeypatch.setattr(toy.Clients, 'limited', lambda c, n: c)
+  assert run('uncut', '1') == few != every
+
+
 def test_directory_of_a_finished_run(reference, programs):
   lines = (reference / 'metrics.csv').read_text().splitlines()
   assert lines[0] == (

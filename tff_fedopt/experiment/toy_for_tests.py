@@ -1,6 +1,7 @@
 """A problem of a few numbers, for the tests of this package."""
 
 import collections
+import copy
 from collections.abc import Callable
 import dataclasses
 import os
@@ -97,14 +98,20 @@ class Clients(tff.simulation.datasets.TestClientData):
   def __init__(self, num_clients: int = 4, batch_size: int = 2):
     """Makes clients 'c0', 'c1', … of four examples each."""
     self._batch_size = batch_size
+    self._max_batches = None
     super().__init__({f'c{i}': arrays(i) for i in range(num_clients)})
+
+  def limited(self, max_batches: int) -> 'Clients':
+    view = copy.copy(self)
+    view._max_batches = max_batches
+    return view
 
   def dataset_for_client(self, client_id: str, seed: int) -> tf.data.Dataset:
     examples = arrays(int(client_id[1:]))
     order = np.random.default_rng(seed).permutation(4)
     return tf.data.Dataset.from_tensor_slices(
         collections.OrderedDict((k, v[order]) for k, v in examples.items())
-    ).batch(self._batch_size)
+    ).batch(self._batch_size).take(self._max_batches or -1)
 
   def create_tf_dataset_for_client(self, client_id: str) -> tf.data.Dataset:
     return self.dataset_for_client(client_id, 0)

@@ -63,6 +63,13 @@ class LocalTraining:
       default_factory=dict
   )
 
+  @property
+  def max_batches(self) -> int | None:
+    """Batches that a client goes through at most; None for all it has."""
+    if self.own_steps or self.method.needs_gradient_at_x:
+      return None
+    return self.steps.high or None
+
 
 def build_client_work(
     model_fn: Callable[[], tff.learning.models.VariableModel],

@@ -21,12 +21,15 @@ class Process(tff.learning.templates.LearningProcess):
     bytes_down: Bytes a client receives in a round (model and what is shared),
       read off the types.
     bytes_up: Bytes a client sends in a round, read off the types.
+    max_batches: Batches that a client goes through in a round at most, None for
+      all it is given: what need not be made for it.
   """
 
-  def __init__(self, bytes_down, bytes_up, claim, *args, **kwargs):
+  def __init__(self, bytes_down, bytes_up, max_batches, claim, *args, **kwargs):
     super().__init__(*args, **kwargs)
     self.bytes_down = bytes_down
     self.bytes_up = bytes_up
+    self.max_batches = max_batches
     self._claim = claim
 
   def with_state_dir(self, state, state_dir: str | os.PathLike):
@@ -154,6 +157,7 @@ def build_learning_process(
   return Process(
       num_bytes(global_type),
       num_bytes(update_type),
+      training.max_batches,
       claim,
       composed.initialize,
       composed.next,

@@ -39,8 +39,8 @@ _SMOOTH_NOTE = (
 )
 _SHORT_NOTE = (
     'quick: 20 clients share the embedded images, 10 take part in a round;'
-    ' small: 20 clients, 10 in a round, 5 local steps; whatever the column says'
-    ' of clients.'
+    ' small: 20 clients, 10 in a round, 5 local steps of 25 images; whatever the'
+    ' column says of clients.'
 )
 _NOTES = (_FORM_NOTE, _NOISE_NOTE, _SMOOTH_NOTE, _SHORT_NOTE)
 

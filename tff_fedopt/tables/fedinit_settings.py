@@ -86,7 +86,7 @@ _SCALES = {
     'quick': _Scale(60, 10, 2, 1, 20, 50),
     # Clients have 2500 images; an epoch of the whole network takes minutes. The
     # test images may be stored class by class, so all of them are used.
-    'small': _Scale(200, 10, 5, 1, 20, local_steps='5'),
+    'small': _Scale(80, 10, 10, 1, 20, 25, local_steps='5'),
     'paper': _Scale(None, 10, 1, 5),
 }
 # Client rate of the quick Figure 2. At the published 0.1 a model of 60 rounds

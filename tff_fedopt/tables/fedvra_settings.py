@@ -59,9 +59,9 @@ _SCALE = {
         rounds=40, cohort_size=10, evaluate_every=2, validation_examples=1000
     ),
     ('small', 'CIFAR-10'): dict(
-        rounds=100,
+        rounds=80,
         cohort_size=10,
-        evaluate_every=5,
+        evaluate_every=10,
         task_options={'alpha': 0.3, 'clients': 50, **_NETWORK},
     ),
     ('paper', 'EMNIST CR'): dict(
