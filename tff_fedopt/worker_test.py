@@ -122,3 +122,25 @@ def test_a_worker_that_does_not_start_says_why(monkeypatch):
   monkeypatch.setattr(worker_lib, 'worker_binary', lambda: '/missing/worker')
   with pytest.raises(RuntimeError, match='/missing/worker: No such file'):
     worker_lib.Worker(1)
+
+
+@pytest.mark.parametrize(
+    'version,threshold',
+    [
+        ('glibc 2.31', 32 << 20),
+        ('glibc 2.34', 32 << 20),
+        ('glibc 2.35', 4 << 30),
+        ('glibc 3.0', 4 << 30),
+        (None, 32 << 20),
+    ],
+)
+def test_worker_keeps_what_was_freed(monkeypatch, version, threshold):
+  monkeypatch.setattr(os, 'confstr', lambda name: version)
+  for name in ('MALLOC_MMAP_THRESHOLD_', 'MALLOC_TRIM_THRESHOLD_'):
+    monkeypatch.delenv(name, raising=False)
+  monkeypatch.setenv('MALLOC_ARENA_MAX', '7')
+  environment = worker_lib._worker_environment()
+  assert environment['MALLOC_MMAP_THRESHOLD_'] == str(threshold)
+  assert int(environment['MALLOC_TRIM_THRESHOLD_']) > threshold
+  # What the user has set stays.
+  assert environment['MALLOC_ARENA_MAX'] == '7'

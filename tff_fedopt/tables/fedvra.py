@@ -159,7 +159,7 @@ def _semisupervised(profile, form):
           [settings.semisupervised(profile, task, label)],
           panel='Labels of some',
       )
-      for task in settings.compared(profile)
+      for task in settings.TASKS
       for label in settings.SEMISUPERVISED
   ]
   return cells + [
