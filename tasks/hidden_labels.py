@@ -40,8 +40,24 @@ OPTIONS = dict(
 
 
 def of(request: task_lib.Request):
-  """Returns `hide` if the request asks for it, else None."""
-  return hide if request.options.get('labels') == 'mixed' else None
+  """Returns `hide` if the request asks for it, else None.
+
+  Args:
+    request: What a task is asked for.
+
+  Raises:
+    ValueError: If it says what to do without labels, and there are none such.
+  """
+  if request.options.get('labels') == 'mixed':
+    return hide
+  for name in ('unlabelled', 'temperature', 'unlabelled_weight'):
+    value = request.options.get(name, OPTIONS[name].default)
+    if value != OPTIONS[name].default:
+      raise ValueError(
+          f'{name}: {value}, but all labels are known; expected labels=mixed'
+          f' with it'
+      )
+  return None
 
 
 def share(client_id: str) -> float:

@@ -117,7 +117,13 @@ def _meaning(fields) -> str:
       for default, who in by_default.items()
       if default is not None
   )
-  text = next(iter(fields.values())).metadata['help']
+  by_text = {}
+  for algorithm, field in fields.items():
+    by_text.setdefault(field.metadata['help'], []).append(algorithm)
+  text = '; '.join(
+      meaning if len(by_text) == 1 else f'{meaning} in {", ".join(who)}'
+      for meaning, who in by_text.items()
+  )
   if defaults:
     text += f' (default: {defaults})'
   if len(fields) < len(algorithms.names()):

@@ -63,8 +63,11 @@ def check_all(
 
 
 def share(a: float, shrink: float, steps: float) -> float:
-  """s after Q local steps, where `shrink` is γ η."""
-  return a * (1 - (1 - shrink) ** steps)
+  """s after Q local steps, where `shrink` is γ η, below 2."""
+  if shrink >= 1:
+    return a * (1 - (1 - shrink) ** steps)
+  # The same without cancellation where γ η is small.
+  return -a * math.expm1(steps * math.log1p(-shrink))
 
 
 def _check(
@@ -75,6 +78,13 @@ def _check(
     raise ValueError(
         f'gamma · client_learning_rate{whose} is {shrink:.4g}, and local steps'
         f' diverge from 2 on; use a gamma below {2 / rate:.4g}'
+    )
+  s = share(a, shrink, steps) if a is not None and steps else 0.0
+  if s > 2:
+    raise ValueError(
+        f'dual_step{whose}: {a:g} makes a γ η Q̃ = {s:.4g} in {steps} local'
+        f' steps, and above 2 the dual diverges; use at most {2 * a / s:.4g}, or'
+        ' rho:R'
     )
   if shrink >= 1:
     return (
@@ -94,13 +104,6 @@ def _check(
             else ''
         )
     )
-  s = share(a, shrink, steps)
-  if s > 2:
-    raise ValueError(
-        f'dual_step{whose}: {a:g} makes a γ η Q̃ = {s:.4g} in {steps} local'
-        f' steps, and above 2 the dual diverges; use at most {2 * a / s:.4g}, or'
-        ' rho:R'
-    )
   if s > 1:
     return (
         f'dual_step{whose}: {a:g} makes a γ η Q̃ = {s:.4g} in {steps} local'
@@ -111,4 +114,4 @@ def _check(
 
 def _crossing(a, shrink, level):
   """The fewest local steps whose share is above `level`."""
-  return math.floor(math.log(1 - level / a) / math.log(1 - shrink)) + 1
+  return math.floor(math.log1p(-level / a) / math.log1p(-shrink)) + 1

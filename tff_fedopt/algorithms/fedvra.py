@@ -61,7 +61,13 @@ class FedVra(local_method.LocalMethod):
     if self._dual_rule == 'rho':
       shrink = client.hparams['gamma'] * client.hparams['client_learning_rate']
       steps = tf.cast(result.num_steps, tf.float64)
-      step /= 1 - tf.pow(1 - shrink, steps)
+      # γ η Q̃ = 1 − (1 − γη)^Q, exact where γη is small.
+      small = tf.minimum(shrink, 0.5)
+      step /= tf.where(
+          shrink < 0.5,
+          -tf.math.expm1(steps * tf.math.log1p(-small)),
+          1 - tf.pow(1 - shrink, steps),
+      )
     return tf.cast(step, client.x[0].dtype)
 
   def upload(self, client, result):

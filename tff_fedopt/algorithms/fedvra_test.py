@@ -765,7 +765,7 @@ def test_silent_clients_leave_the_duals_as_they_are(runner):
         (
             'fedvra',
             dict(per_client='{"local_steps": {"x": [2, 0]}}'),
-            'expected a whole number above 0 or a list',
+            'expected a whole number from 1 to 2147483647 or a list',
         ),
         (
             'fedvra',
@@ -778,6 +778,35 @@ def test_silent_clients_leave_the_duals_as_they_are(runner):
             'dual_step is 1 in federated ADMM',
         ),
         ('fedadmm', dict(dual_step=1), 'fedadmm has no hyperparameter dual_step'),
+        # Beyond 1 a step jumps back, but the dual may diverge as well.
+        (
+            'fedvra',
+            dict(gamma=15.0, dual_step=50, local_steps=5),
+            'dual_step: 50 makes a γ η Q̃ = 51.56 in 5 local steps',
+        ),
+        (
+            'fedvra',
+            dict(per_client='{"gamma": {"x": 1%s}}' % ('0' * 400)),
+            'expected a number above 0',
+        ),
+        (
+            'fedvra',
+            dict(per_client='{"gamma": {"\\ud800": 1}}'),
+            'expected a client id that can be printed',
+        ),
+        (
+            'fedvra',
+            dict(per_client='{"local_steps": {"x": 3000000000}}'),
+            "'x' is 3000000000; expected a whole number from 1 to 2147483647",
+        ),
+        ('fedvra', dict(per_client='[' * 100_000), 'expected JSON such as'),
+        (
+            'fedvra',
+            dict(per_client='{"gamma": {"x": 1, "y": 1}}', num_clients=1),
+            '2 clients are listed, and num_clients is 1',
+        ),
+        ('scaffold', dict(state_dir=''), "state_dir: ''; expected a directory"),
+        ('fedavg', dict(local_steps='random:1:3000000000'), '≤ HIGH ≤ 2147483647'),
         ('fedavg', dict(local_steps='random:5:2'), 'random:LOW:HIGH with 1 ≤'),
         ('fedavg', dict(local_steps=0), 'expected all, a whole number above 0'),
     ],
@@ -795,6 +824,8 @@ def test_one_line_says_what_is_wrong(name, hp, message):
         (dict(dual_step=1.5), 'overshoots, from 110 local steps on$'),
         (dict(dual_step=3, local_steps=50), 'a γ η Q̃ = 1.185 in 50 .* up to 2.53'),
         (dict(gamma=15.0), 'is 1.5: from 1 on local steps jump back'),
+        # γη so small that 1 − γη is 1.
+        (dict(gamma=1e-17, dual_step=2), 'overshoots, from 6931471805'),
     ],
 )
 def test_a_warning_names_the_number(hp, message):
@@ -811,3 +842,29 @@ def test_stable_values_do_not_warn(recwarn):
   ):
     algorithms.validate('fedvra', hp)
   assert not recwarn
+
+
+def test_dual_step_of_a_tiny_penalty(runner):
+  """a = ρ/(γηQ̃) where 1 − γη is 1 in floating point: ρ/(γηQ)."""
+  problem = p2()
+  gamma, rate, steps = 1e-17, 0.1, 5
+  hp = dict(
+      gamma=gamma,
+      client_learning_rate=rate,
+      local_steps=steps,
+      dual_step='rho:0.5',
+  )
+  ours = runner.rounds(problem, [[0]], 'fedvra', **hp)[0].client_dual(0)
+  assert np.abs(ours).max() > 1e-3
+  # By (14) λ_i is ρ times the mean gradient, whatever γ.
+  hp['gamma'] = 1e-6
+  other = runner.rounds(problem, [[0]], 'fedvra', **hp)[0].client_dual(0)
+  np.testing.assert_allclose(ours, other, rtol=1e-4)
+
+
+def test_clients_that_do_not_exist(runner):
+  process, state, _ = runner.start(
+      p2(), 'fedvra', gamma=GAMMA, per_client='{"weight": {"9": 5}}'
+  )
+  with pytest.raises(ValueError, match="there is no client '9'; there are 2"):
+    process.check_clients(state, ['0', '1'])

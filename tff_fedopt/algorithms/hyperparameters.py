@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import dataclasses
 import difflib
 import math
+import numbers
+import os
 import typing
 from typing import Any, Optional
 import warnings
@@ -162,7 +164,9 @@ class Hyperparameters:
       None, 'C, the number of registered clients', _positive
   )
   state_dir: Optional[str] = _field(
-      None, 'directory where clients keep what they remember between rounds'
+      None,
+      'directory where clients keep what they remember between rounds',
+      lambda v: None if v else 'a directory',
   )
 
   def needed(self) -> tuple[str, ...]:
@@ -404,8 +408,9 @@ class FedAdmm(Hyperparameters):
   per_client: Optional[str] = _field(
       None,
       'what differs between clients, JSON such as {"gamma": {"client id": 0.2},'
-      ' "local_steps": {"client id": [3, 1]}}; also client_learning_rate, and'
-      ' weight: ω before division by the sum, 1 if not listed',
+      ' "local_steps": {"client id": [3, 1]}}; also client_learning_rate,'
+      ' weight (ω before division by the sum, 1 if not listed), and of fedvra'
+      ' dual_step and aggregation_step',
       _per_client,
   )
 
@@ -416,6 +421,12 @@ class FedAdmm(Hyperparameters):
           ' here; list them as per_client={"weight": …}'
       )
     own = per_client.parse(self.per_client or '{}')
+    listed = {i for by_id in own.values() for i in by_id}
+    if self.num_clients is not None and len(listed) > self.num_clients:
+      raise ValueError(
+          f'per_client: {len(listed)} clients are listed, and num_clients is'
+          f' {self.num_clients}; expected at least {len(listed)}'
+      )
     for name in ('dual_step', 'aggregation_step'):
       if name in own and name not in self.__dataclass_fields__:
         raise ValueError(f'per_client: {name} is 1 in federated ADMM')
@@ -550,8 +561,10 @@ def _checked(field, value):
       raise ValueError(f'{field.name}: {value!r}; expected {wants}')
     return value
   if wants == 'text':
-    if field.name in _NUMBER_TOO and isinstance(value, (int, float)):
-      value = repr(value)
+    if field.name in _NUMBER_TOO and isinstance(value, numbers.Real):
+      value = str(value)
+    if isinstance(value, os.PathLike):
+      value = os.fspath(value)
     if not isinstance(value, str):
       raise ValueError(f'{field.name}: {value!r}; expected {wants}')
   else:

@@ -607,3 +607,22 @@ def test_trace_key_follows_what_is_kept():
       'fedinit', dict(relaxation=-0.2)
   )
   assert key('scaffold', dict(option=1)) != key('scaffold', dict(option=2))
+
+
+def test_memory_does_not_stay_behind(runner, tmp_path):
+  process, state, _ = runner.process(p2(), 'scaffold', **PAPER)
+  process.with_state_dir(state, tmp_path / 'first')
+  state = runner.rounds(p2(), EVERYBODY[:1], 'scaffold', **PAPER)[2][0]
+  with pytest.raises(client_state.ClientStateError, match='holds nothing that'):
+    process.with_state_dir(state, tmp_path / 'second')
+  assert not (tmp_path / 'second').exists()
+
+
+def test_clients_that_do_not_fit(runner):
+  process, state, _ = runner.process(
+      p2(), 'scaffold', **PAPER, num_clients=2
+  )
+  process.check_clients(state, ['a', 'b'])
+  process.check_clients(state, ['a'])  # There may be others elsewhere.
+  with pytest.raises(ValueError, match='num_clients: 2, but the data have 3'):
+    process.check_clients(state, ['a', 'b', 'c'])

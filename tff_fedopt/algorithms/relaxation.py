@@ -9,7 +9,8 @@ server:    averages x_i (paper), or x_t + (x_i − x_{i,0}) (code)
 With `form='code'` the offset β (x_t − x_i) is left out of the average, as in
 FL-Simulator; the two forms agree when all clients take part and η = 1. What a
 method reads off the local steps themselves (a control variate, an average
-gradient) is measured from x_{i,0} in both forms.
+gradient) is measured from x_{i,0} in both forms. FedDyn averages x_i and FedVRA
+uploads x_{i,0} − x_i, whatever the form.
 
 Source: Rethinking Personalized Relaxed Initialization, Algorithm 1.
 """

@@ -8,10 +8,10 @@ server: c = c + (1/C) Σ_{i∈S} (c_i⁺ − c_i)
         x_{t+1} = x_t − η mean(x_t − y_i)
 ```
 
-K_i is the number of steps that client i really took. FL-Simulator
-(`form='code'`, which has option 2 only) takes one K for all, from the size of
-its client 0; where all clients are of one size that its batches divide, that is
-the same. With clipping, c_i⁺ holds the clipped gradients.
+K_i is the number of steps that client i really took. FL-Simulator, which has
+option 2 only, takes one K for all, from the size of its client 0; where all
+clients are of one size that its batches divide, that is the same. With clipping,
+c_i⁺ of option 2 holds the clipped gradients, that of option 1 the whole one.
 """
 
 import collections

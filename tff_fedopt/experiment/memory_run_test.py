@@ -178,6 +178,27 @@ def test_before_the_first_checkpoint_nothing_is_kept(
   _assert_same_run(tmp_path, reference)
 
 
+def test_a_lost_file_is_no_first_visit(
+    tmp_path, reference, run, monkeypatch
+):
+  _at_validation(monkeypatch, 6, KeyboardInterrupt)
+  with pytest.raises(KeyboardInterrupt):
+    run(tmp_path)
+  folder = tmp_path / 'client_state'
+  # An older version would be found in its place.
+  newest = max(folder.glob('*/*.index'), key=lambda p: p.name.split('.')[2])
+  for path in (newest, next(folder.glob('stock.*'))):
+    content = path.read_bytes()
+    path.unlink()
+    with pytest.raises(client_state.ClientStateError) as raised:
+      run(tmp_path, resume=True)
+    assert f'{path} is missing' in str(raised.value)
+    assert 'put it back' in str(raised.value)
+    path.write_bytes(content)
+  run(tmp_path, resume=True)
+  _assert_same_run(tmp_path, reference)
+
+
 def test_damage_is_one_line_and_nothing_is_lost(
     tmp_path, reference, run, monkeypatch
 ):

@@ -13,7 +13,7 @@ Source: FedVRA, Algorithm 1, whose server samples client i with probability p_i.
 
 from collections.abc import Mapping
 import json
-import math
+import sys
 from typing import Any, Optional, Union
 
 import numpy as np
@@ -40,7 +40,7 @@ def parse(text: str) -> Union[str, dict[str, float]]:
     return text
   try:
     given = json.loads(text)
-  except (TypeError, ValueError):
+  except (TypeError, ValueError, RecursionError):
     given = None
   if not isinstance(given, dict) or not given:
     raise ValueError(
@@ -48,8 +48,8 @@ def parse(text: str) -> Union[str, dict[str, float]]:
         ' as {"client id": 2.5}'
     )
   for client_id, weight in given.items():
-    is_number = type(weight) in (int, float) and math.isfinite(weight)
-    if not is_number or weight <= 0:
+    is_number = type(weight) in (int, float)
+    if not is_number or not 0 < weight <= sys.float_info.max:
       raise ValueError(
           f'participation: weight of {client_id!r} is {weight!r:.60}; expected a'
           ' number above 0'

@@ -83,6 +83,10 @@ class Programs:
       return process, process.initialize()
 
     process, state = self._process.get((task_key, trace_key), trace)
+    state = algorithms.set_hyperparameters(
+        process, state, spec.algorithm, given
+    )
+    process.check_clients(state, task.train.client_ids)
     return Program(
         task=task,
         process=process,
@@ -90,9 +94,7 @@ class Programs:
             spec_lib.model_key(spec),
             lambda: evaluation.Evaluator(task.model_fn),
         ),
-        initial_state=algorithms.set_hyperparameters(
-            process, state, spec.algorithm, given
-        ),
+        initial_state=state,
         probabilities=probabilities,
     )
 

@@ -16,6 +16,7 @@ from tff_fedopt import runtime
 from tff_fedopt.experiment import sampling
 from tff_fedopt.processes import client_input as client_input_lib
 from tff_fedopt.processes import client_state
+from tff_fedopt.processes import composition
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,13 +109,16 @@ def run(
 
   Raises:
     ValueError: If a cohort is empty or names a client that does not exist or
-      occurs twice, or a client's batches do not fit the process.
+      occurs twice, a client's batches do not fit the process, or the clients do
+      not fit `num_clients` or `per_client`.
     runtime.WorkerDied: If a worker ended during a round; names the round.
     client_state.ClientStateError: If clients' memory cannot be read or written.
   """
   runtime.use()
   if state is None:
     state = process.initialize()
+  if isinstance(process, composition.Process):
+    process.check_clients(state, client_data.client_ids)
   clients = _Clients(process, client_data, seed)
   with _ahead(clients.prepare, cohorts, start_round + 1) as prepared:
     for round_num, cohort in prepared:

@@ -104,7 +104,9 @@ class _Attempt:
       self._saved_round = last.round
       run = client_state.run_number(last.state)
       if run is not None:
-        client_state.require(self._directory.client_state, run)
+        client_state.require(
+            self._directory.client_state, run, last.round
+        )
     # Here, wherever the directory was before.
     state = self._program.process.with_state_dir(
         last.state, self._directory.client_state
@@ -125,7 +127,8 @@ class _Attempt:
         self._save(self._completed)
         raise
       except client_state.ClientStateError:
-        with contextlib.suppress(OSError):  # The disk may be full.
+        # The disk may be full.
+        with contextlib.suppress(OSError, client_state.ClientStateError):
           self._save(self._completed)
         raise
       self._save(last)
@@ -248,6 +251,9 @@ class _Attempt:
       return
     self._metrics.sync()
     self._timing.sync()
+    run = client_state.run_number(last.state)
+    if run is not None:
+      client_state.take_stock(self._directory.client_state, last.round, run)
     self._store.save(last)
     self._saved_round = last.round
     self._forget(last.state)

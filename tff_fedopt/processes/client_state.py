@@ -8,6 +8,7 @@ the runtime, and a client that never took part costs nothing.
 STATE_DIR/manifest.json                       what the directory is for
 STATE_DIR/initial_model.RUN.*                 w^0
 STATE_DIR/HHHH/BASE64(client id).RUN.ROUND.*  what a client wrote in a round
+STATE_DIR/stock.RUN.ROUND                     what has to be there at a checkpoint
 ```
 
 STATE_DIR is held in the server's state, so that one traced process serves runs
@@ -43,6 +44,7 @@ _DATA = '.data-00000-of-00001'
 _VERSION = re.compile(
     r'([A-Za-z0-9_-]*)\.(\d+)\.(\d{%d})%s' % (_DIGITS, re.escape(_INDEX))
 )
+_STOCK = re.compile(r'stock\.(\d+)\.(\d+)')
 # Operations carry this name, which TensorFlow puts into their errors.
 _SCOPE = 'client_state'
 
@@ -210,32 +212,68 @@ def collect(
     How many versions were deleted.
   """
   deleted = 0
-  for folder, stem in _places(pathlib.Path(state_dir), client_ids):
-    versions = collections.defaultdict(list)
-    for entry in os.scandir(folder) if folder.is_dir() else ():
-      match = _VERSION.fullmatch(entry.name)
-      if match and int(match[2]) == run and stem in (None, match[1]):
-        if int(match[3]) < round_num:
-          versions[match[1]].append(entry.name)
-    for names in versions.values():
-      for name in sorted(names)[:-1]:
-        # The index goes first: without it the version does not exist.
-        (folder / name).unlink(missing_ok=True)
-        data = name[: -len(_INDEX)] + _DATA
-        (folder / data).unlink(missing_ok=True)
-        deleted += 1
+  state_dir = pathlib.Path(state_dir)
+  for folder, names in _versions(state_dir, round_num, run, client_ids):
+    for name in names[:-1]:
+      # The index goes first: without it the version does not exist.
+      (folder / name).unlink(missing_ok=True)
+      data = name[: -len(_INDEX)] + _DATA
+      (folder / data).unlink(missing_ok=True)
+      deleted += 1
+  for path in state_dir.glob(f'stock.{run}.*'):
+    match = _STOCK.fullmatch(path.name)
+    if match and int(match[2]) < round_num:
+      path.unlink(missing_ok=True)
   return deleted
 
 
-def require(state_dir: Union[str, os.PathLike], run: int) -> None:
+def take_stock(
+    state_dir: Union[str, os.PathLike], round_num: int, run: int
+) -> None:
+  """Writes down which files a run needs to go on from a checkpoint.
+
+  A file that is lost afterwards would look like a client's first visit.
+
+  Args:
+    state_dir: The directory.
+    round_num: Rounds completed at the checkpoint.
+    run: The run's number.
+
+  Raises:
+    ClientStateError: If it cannot be written.
+  """
+  state_dir = pathlib.Path(state_dir)
+  needed = [
+      f'{folder.name}/{names[-1]}\n'
+      for folder, names in _versions(state_dir, round_num, run)
+  ]
+  path = state_dir / f'stock.{run}.{round_num}'
+  temporary = path.with_name(f'{path.name}.{os.getpid()}.tmp')
+  try:
+    temporary.write_text(''.join(sorted(needed)), 'utf-8')
+    os.replace(temporary, path)
+  except OSError as e:
+    raise ClientStateError(
+        f'{path} cannot be written: {e.strerror}; make it possible and resume,'
+        ' nothing is lost'
+    ) from e
+
+
+def require(
+    state_dir: Union[str, os.PathLike],
+    run: int,
+    round_num: Optional[int] = None,
+) -> None:
   """Refuses to go on with a run whose clients' memory is gone.
 
   Args:
     state_dir: The directory.
     run: The run's number, from a server state after one round or more.
+    round_num: Rounds completed at a checkpoint at which stock was taken; None
+      if there is none.
 
   Raises:
-    ClientStateError: If nothing of the run is there.
+    ClientStateError: If nothing of the run is there, or not all of the stock.
   """
   folder = pathlib.Path(state_dir)
   patterns = (f'*/*.{run}.*{_INDEX}', f'initial_model.{run}{_INDEX}')
@@ -244,6 +282,20 @@ def require(state_dir: Union[str, os.PathLike], run: int) -> None:
         f'{state_dir} holds nothing that clients remember from the rounds'
         ' before; put it back, or delete the run directory to start again'
     )
+  if round_num is None:
+    return
+  stock = folder / f'stock.{run}.{round_num}'
+  try:
+    names = stock.read_text('utf-8').splitlines()
+  except OSError:
+    names = [stock.name]
+  for name in names:
+    if not (folder / name).exists():
+      raise ClientStateError(
+          f'{folder / name} is missing, and without it clients would forget what'
+          ' they have learned; put it back, or delete the run directory to start'
+          ' again'
+      )
 
 
 def run_number(state: Any) -> Optional[int]:
@@ -366,6 +418,19 @@ def _keys(name, tensors):
 def _after(operation, value):
   with tf.control_dependencies([operation]):
     return tf.nest.map_structure(tf.identity, value)
+
+
+def _versions(state_dir, round_num, run, client_ids=None):
+  """Folder and index names, in order, of each client's rounds before this."""
+  for folder, stem in _places(state_dir, client_ids):
+    versions = collections.defaultdict(list)
+    for entry in os.scandir(folder) if folder.is_dir() else ():
+      match = _VERSION.fullmatch(entry.name)
+      if match and int(match[2]) == run and stem in (None, match[1]):
+        if int(match[3]) < round_num:
+          versions[match[1]].append(entry.name)
+    for names in versions.values():
+      yield folder, sorted(names)
 
 
 def _places(state_dir, client_ids):

@@ -1,7 +1,7 @@
 """Four processes make one `LearningProcess`."""
 
 import collections
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 import functools
 import os
 
@@ -10,6 +10,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fedopt.processes import aggregators
+from tff_fedopt.processes import client_state
 from tff_fedopt.processes import client_work
 from tff_fedopt.processes import finalizers
 
@@ -25,12 +26,37 @@ class Process(tff.learning.templates.LearningProcess):
       all it is given: what need not be made for it.
   """
 
-  def __init__(self, bytes_down, bytes_up, max_batches, claim, *args, **kwargs):
+  def __init__(self, training, bytes_down, bytes_up, claim, *args, **kwargs):
     super().__init__(*args, **kwargs)
     self.bytes_down = bytes_down
     self.bytes_up = bytes_up
-    self.max_batches = max_batches
+    self.max_batches = training.max_batches
+    self._own = {'local_steps': training.own_steps, **training.own_hparams}
     self._claim = claim
+
+  def check_clients(self, state, client_ids: Sequence[str]) -> None:
+    """Refuses clients that do not fit the hyperparameters.
+
+    Args:
+      state: A state of this process.
+      client_ids: All clients that may take part.
+
+    Raises:
+      ValueError: If `num_clients` is below their number, or `per_client` lists
+        one that is not among them.
+    """
+    for number in _values_of('num_clients', self.get_hparams(state)):
+      if number < len(client_ids):
+        raise ValueError(
+            f'num_clients: {number:g}, but the data have {len(client_ids)}'
+            f' clients; expected {len(client_ids)}'
+        )
+    listed = {i for by_id in self._own.values() for i in by_id}
+    if unknown := listed.difference(client_ids):
+      raise ValueError(
+          f'per_client: there is no client {min(unknown)!r}; there are'
+          f' {len(client_ids)}, the first is {client_ids[0]!r}'
+      )
 
   def with_state_dir(self, state, state_dir: str | os.PathLike):
     """Returns a state whose clients keep their memory in another directory.
@@ -43,11 +69,14 @@ class Process(tff.learning.templates.LearningProcess):
       The new state, or the same where clients keep nothing.
 
     Raises:
-      client_state.ClientStateError: If the directory cannot be used.
+      client_state.ClientStateError: If the directory cannot be used, or holds
+        nothing of a state that has seen rounds.
     """
     if self._claim is None:
       return state
     client_work = collections.OrderedDict(state.client_work)
+    if int(client_work['round']):
+      client_state.require(state_dir, client_state.run_number(state))
     client_work['state_dir'] = self._claim(state_dir)
     return tff.learning.templates.LearningAlgorithmState(
         state.global_model_weights,
@@ -56,6 +85,15 @@ class Process(tff.learning.templates.LearningProcess):
         state.aggregator,
         state.finalizer,
     )
+
+
+def _values_of(name, hparams):
+  """All numbers of this name in nested hyperparameters."""
+  for key, value in hparams.items():
+    if isinstance(value, Mapping):
+      yield from _values_of(name, value)
+    elif key == name:
+      yield float(value)
 
 
 def num_bytes(value_type: tff.Type) -> int:
@@ -155,9 +193,9 @@ def build_learning_process(
     )
     claim(training.state_dir)
   return Process(
+      training,
       num_bytes(global_type),
       num_bytes(update_type),
-      training.max_batches,
       claim,
       composed.initialize,
       composed.next,

@@ -17,6 +17,7 @@ comes about; the data's size (`all`) is its example.
 
 import dataclasses
 
+MOST = 2**31 - 1
 KINDS = ('all', 'fixed', 'random')
 
 
@@ -90,9 +91,9 @@ def parse(text: str) -> LocalSteps:
       kind = 'fixed'
   except ValueError:
     low = high = 0
-  if not 1 <= low <= high:
+  if not 1 <= low <= high <= MOST:
     raise ValueError(
-        f'local_steps: {text!r}; expected all, a whole number above 0, or'
-        ' random:LOW:HIGH with 1 ≤ LOW ≤ HIGH'
+        f'local_steps: {text!r:.60}; expected all, a whole number above 0, or'
+        f' random:LOW:HIGH with 1 ≤ LOW ≤ HIGH ≤ {MOST}'
     )
   return LocalSteps(kind, low, high)

@@ -7,7 +7,10 @@ Written as JSON text: `{"gamma": {"client 7": 0.2}, "local_steps": {"client 7":
 from collections.abc import Mapping
 import json
 import math
+import sys
 from typing import Union
+
+from tff_fedopt.processes import local_steps
 
 NAMES = (
     'gamma',
@@ -37,7 +40,7 @@ def parse(text: str) -> dict[str, dict[str, Numbers]]:
   """
   try:
     given = json.loads(text)
-  except ValueError:
+  except (ValueError, RecursionError):
     given = None
   if not isinstance(given, dict):
     raise ValueError(
@@ -61,15 +64,20 @@ def parse(text: str) -> dict[str, dict[str, Numbers]]:
 
 
 def _value(name, client_id, value):
+  if not client_id.isprintable():
+    raise ValueError(
+        f'per_client: {name} of {client_id!r}; expected a client id that can be'
+        ' printed'
+    )
   if name == 'local_steps':
     steps = value if isinstance(value, list) else [value]
-    if steps and all(type(s) is int and s >= 1 for s in steps):
+    if steps and all(type(s) is int and 1 <= s <= local_steps.MOST for s in steps):
       return tuple(steps)
-    wanted = 'a whole number above 0 or a list of them'
+    wanted = f'a whole number from 1 to {local_steps.MOST} or a list of them'
   else:
     least = 0 if name in ('dual_step', 'aggregation_step') else math.ulp(0.0)
-    is_number = type(value) in (int, float) and math.isfinite(value)
-    if is_number and value >= least:
+    is_number = type(value) in (int, float)
+    if is_number and least <= value <= sys.float_info.max:
       return float(value)
     wanted = '0 or above' if not least else 'a number above 0'
   raise ValueError(

@@ -57,6 +57,7 @@ _VALUES = {
     'fedyogi': 80.0,
     'fedavgm': 79.5,
     'fedavg': 60.0,
+    'scaffold': 50.0,
 }
 
 
@@ -70,20 +71,24 @@ def _main(tmp_path, **options):
   )
 
 
-def test_main_has_35_cells():
+def test_main_has_42_cells():
   planned = engine.plan(tables.get('afo_main'), engine.Options())
-  assert len(planned) == 35
-  assert len(engine.run_specs([planned])) == 35
+  assert len(planned) == 42
+  assert len(engine.run_specs([planned])) == 42
 
 
 @pytest.mark.parametrize('profile', ['quick', 'small', 'paper'])
 @pytest.mark.parametrize('name', tables.names())
 def test_every_table_can_be_planned(name, profile):
   """Every algorithm accepts every hyperparameter that a spec gives it."""
+  table = tables.get(name)
   for form in ('code', 'paper'):
-    assert engine.plan(
-        tables.get(name), engine.Options(profile=profile, form=form)
-    )
+    options = engine.Options(profile=profile, form=form)
+    if form in table.forms:
+      assert engine.plan(table, options)
+    else:
+      with pytest.raises(ValueError, match=f'{name}: there is no form'):
+        engine.plan(table, options)
 
 
 def test_reduction_takes_the_last_rounds_only(tmp_path):

@@ -143,7 +143,8 @@ TABLES = (
         column_header='Value',
         build=fedinit_cells.fig1,
         notes=(
-            'The published values of K are unknown.',
+            'The published values of K are unknown. small: panel (a) goes through'
+            ' whole local epochs, panel (b) through 5 local steps.',
             *_NOTES,
         ),
     ),

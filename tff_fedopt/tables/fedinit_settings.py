@@ -153,6 +153,8 @@ def setting(
   source = FL_SIMULATOR
   if relaxed or 'relaxation' in changed:
     source += '; the relaxation is ours, after Figure 2'
+  if 'client_learning_rate' in changed:
+    source += '; the client rate is ours'
   return spec.Setting(
       task=task,
       algorithm=algorithm,

@@ -172,6 +172,7 @@ _table = functools.partial(
     spec.TableSpec,
     paper='FedVRA',
     form='paper',
+    forms=('paper',),
     reduction=dict.fromkeys(spec.PROFILES, 'last:10'),
     seeds=dict.fromkeys(spec.PROFILES, (0,)),
 )

@@ -18,12 +18,15 @@ def _record(result, cell_result):
   split, setting, source = 'validation', '', ''
   if quantity and (cell.measure or quantity.column):
     split = quantity.column.rpartition('/')[0]
+  form = result.form
   if cell.measure:
     setting = _setting_text(cell.measure.arguments)
     source = cell.measure.source
   elif cell_result.setting:
     setting = _setting_text(cell_result.setting.hyperparameters)
     source = cell_result.setting.source
+    # A figure may show both forms.
+    form = cell_result.setting.hyperparameters.get('form', form)
   provenance = cell_result.provenance
   values = {
       'table': result.spec.id,
@@ -43,7 +46,7 @@ def _record(result, cell_result):
       'seeds': ' '.join(map(str, planned.seeds)),
       'rounds': planned.runs[0].rounds if planned.runs else None,
       'profile': options.profile,
-      'form': result.form,
+      'form': form,
       'setting': setting,
       'setting_source': source,
       'spec_sha': cell_result.planned.spec_sha,

@@ -211,6 +211,7 @@ class TableSpec:
       measurements have some).
     form: `code` (the update as in the published code) or `paper` (as in the
       published algorithm box) of the adaptive server optimizers.
+    forms: The forms that there are of it.
     row_header: What the rows are.
     column_header: What the columns are.
     build: Maps (profile, form) to the cells, row by row.
@@ -236,6 +237,7 @@ class TableSpec:
   build: Callable[[str, str], Sequence[Cell]]
   reduction: Mapping[str, str]
   seeds: Mapping[str, Sequence[int]]
+  forms: Sequence[str] = ('code', 'paper')
   bold_within: Optional[float] = None
   estimates: Mapping[str, str] = dataclasses.field(default_factory=dict)
   notes: Sequence[str] = ()
@@ -263,8 +265,14 @@ class TableSpec:
       The cells, row by row.
 
     Raises:
-      ValueError: If the profile is unknown or two cells have the same key.
+      ValueError: If the profile is unknown, there is no such form of the table,
+        or two cells have the same key.
     """
+    if form and form not in self.forms:
+      raise ValueError(
+          f'{self.id}: there is no form {form!r} of it, only'
+          f' {" and ".join(self.forms)}'
+      )
     if profile not in PROFILES:
       raise ValueError(
           f'unknown profile {profile!r}; one of {", ".join(PROFILES)}'
