@@ -336,7 +336,7 @@ def translate(
   if state_dir not in text and f'{_SCOPE}/' not in text:
     return None
   file = re.search(re.escape(state_dir) + r'''[^\s:;,'"\]}]*''', text)
-  where = file[0] if file else f'a file in {state_dir}'
+  where = file[0] if file else _unreadable(state_dir)
   where = re.sub(r'\.tempstate\d+$', '', where)
   damaged = (
       'is damaged or from another program; restore it from a copy, or delete'
@@ -358,6 +358,19 @@ def translate(
       return ClientStateError(f'{where} {what}')
   reason = text.strip().splitlines()[0][:200]
   return ClientStateError(f'{where} cannot be used: {reason}')
+
+
+def _unreadable(state_dir):
+  """The first file that cannot be read, for errors that do not name theirs."""
+  for index in sorted(pathlib.Path(state_dir).glob(f'**/*{_INDEX}')):
+    prefix = str(index)[: -len(_INDEX)]
+    try:
+      reader = tf.train.load_checkpoint(prefix)
+      for name in reader.get_variable_to_shape_map():
+        reader.get_tensor(name)
+    except Exception:  # TensorFlow has a type for each way to be damaged.
+      return prefix
+  return f'a file in {state_dir}'
 
 
 def _client(client_id, state_dir, run):

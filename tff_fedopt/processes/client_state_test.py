@@ -258,12 +258,16 @@ def test_damage_is_named(spoil, part, message, device, state_dir):
   device.read('a', 0)
   device.write('a', 0, 1.0)
   (path,) = state_dir.glob(f'*/*.{part}*')
+  for other in 'bcd':
+    device.write(other, 0, 1.0)
   spoil(path)
   with pytest.raises(tf.errors.OpError) as raised:
     device.read('a', 1)
   error = client_state.translate(raised.value, state_dir)
   assert message in str(error) and str(state_dir) in str(error)
   assert '\n' not in str(error)
+  if spoil not in (other_slots, other_shapes):
+    assert str(path).removesuffix('.index').split('.data')[0] in str(error)
 
 
 def test_id_that_no_file_can_be_named_after(device, state_dir):
