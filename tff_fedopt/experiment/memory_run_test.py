@@ -185,9 +185,10 @@ def test_a_lost_file_is_no_first_visit(
   with pytest.raises(KeyboardInterrupt):
     run(tmp_path)
   folder = tmp_path / 'client_state'
-  # An older version would be found in its place.
-  newest = max(folder.glob('*/*.index'), key=lambda p: p.name.split('.')[2])
-  for path in (newest, next(folder.glob('stock.*'))):
+  # Written in the last round before the checkpoint, that of number 4 from 0: an
+  # older version would be found in its place.
+  (stock,) = folder.glob('stock.*.5')
+  for path in (next(folder.glob('*/*.0000000004.index')), stock):
     content = path.read_bytes()
     path.unlink()
     with pytest.raises(client_state.ClientStateError) as raised:
