@@ -15,12 +15,12 @@ _SMOOTHED = {
 _ONE_SEED = {'quick': (0,), 'small': (0,), 'paper': (20, 21, 22)}
 _THREE_SEEDS = {**_ONE_SEED, 'quick': (0, 1, 2)}
 
-# None of these was timed on a quiet machine yet.
-_UNTIMED = {
-    'quick': 'about 10 min, untimed',
-    'small': 'about a day, untimed',
-    'paper': 'months, untimed',
-}
+
+def _estimates(quick):
+  # A run takes a minute in quick (two on CIFAR-100), a quarter of an hour in
+  # small. Tables 4, 6, 7 and 8 share runs.
+  return {'quick': quick, 'small': 'hours', 'paper': 'months'}
+
 
 _FORM_NOTE = (
     "form=code: as in FL-Simulator, the authors' code: the relaxation's offset"
@@ -53,13 +53,13 @@ _table = functools.partial(
     row_header='Method',
     column_header='Clients and labels',
     seeds=_ONE_SEED,
-    estimates=_UNTIMED,
     notes=_NOTES,
 )
 
 TABLES = (
     _table(
         id='init_table4',
+        estimates=_estimates('14 min'),
         title='Seven methods on CIFAR-10, ResNet-18-GN and VGG-11',
         citation=f'{_CITATION}, Table 4',
         shows='FedInit, FedAvg but for the start, beats methods that cost more',
@@ -67,6 +67,7 @@ TABLES = (
     ),
     _table(
         id='init_table5',
+        estimates=_estimates('8 min'),
         title='Seven methods on CIFAR-100, ResNet-18-GN and VGG-11',
         citation=f'{_CITATION}, Table 5',
         shows='the same on 100 classes',
@@ -74,6 +75,7 @@ TABLES = (
     ),
     _table(
         id='init_table6',
+        estimates=_estimates('8 min'),
         title='Relaxed initialisation (RI) added to six methods',
         citation=f'{_CITATION}, Table 6',
         shows='relaxed initialisation helps FedAvg, FedAdam, FedSAM, SCAFFOLD',
@@ -82,6 +84,7 @@ TABLES = (
     ),
     _table(
         id='init_table7',
+        estimates=_estimates('8 min'),
         title='Seconds a round, and relative to FedAvg',
         citation=f'{_CITATION}, Table 7',
         shows='FedInit costs little more than FedAvg',
@@ -97,6 +100,7 @@ TABLES = (
     ),
     _table(
         id='init_table8',
+        estimates=_estimates('8 min'),
         title='Rounds and time to a target accuracy',
         citation=f'{_CITATION}, Table 8',
         shows='FedInit is early at a target, above all in time',
@@ -135,6 +139,7 @@ TABLES = (
     ),
     _table(
         id='init_fig1',
+        estimates=_estimates('6 min'),
         title='FedInit against local epochs K and relaxation β',
         citation=f'{_CITATION}, Figure 1',
         shows='accuracy is stable for small positive β and falls beyond',
@@ -150,6 +155,7 @@ TABLES = (
     ),
     _table(
         id='init_fig2',
+        estimates=_estimates('12 min'),
         title='Accuracy and consistency Δ for several β',
         citation=f'{_CITATION}, Figure 2',
         shows='a positive β lowers Δ and raises accuracy, a negative one not',
