@@ -55,7 +55,7 @@ def of(request: task_lib.Request):
     if value != OPTIONS[name].default:
       raise ValueError(
           f'{name}: {value}, but all labels are known; expected labels=mixed'
-          f' with it'
+          ' with it'
       )
   return None
 

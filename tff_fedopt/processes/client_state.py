@@ -368,7 +368,8 @@ def _unreadable(state_dir):
       reader = tf.train.load_checkpoint(prefix)
       for name in reader.get_variable_to_shape_map():
         reader.get_tensor(name)
-    except Exception:  # TensorFlow has a type for each way to be damaged.
+    # TensorFlow has a type for each way to be damaged.
+    except Exception:  # pylint: disable=broad-except
       return prefix
   return f'a file in {state_dir}'
 
