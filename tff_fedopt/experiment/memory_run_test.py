@@ -74,6 +74,13 @@ def _at_validation(monkeypatch, round_num, error):
   monkeypatch.setattr(toy.Task, 'validation', validation)
 
 
+def _interrupt(monkeypatch, run, directory, round_num, error=KeyboardInterrupt):
+  """Begins a run that fails while round `round_num` is evaluated."""
+  _at_validation(monkeypatch, round_num, error)
+  with pytest.raises(error):
+    run(directory)
+
+
 def _versions(directory):
   """(client, round) of every file that clients wrote."""
   names = (p.name for p in (directory / 'client_state').glob('*/*.index'))
@@ -155,9 +162,7 @@ def test_interrupted_moved_and_resumed(
     tmp_path, reference, run, monkeypatch, error
 ):
   """After a power cut in round 6, rounds 5 and 6 are done again."""
-  _at_validation(monkeypatch, 6, error)
-  with pytest.raises(error):
-    run(tmp_path / 'here')
+  _interrupt(monkeypatch, run, tmp_path / 'here', 6, error)
   there = tmp_path / 'there'
   shutil.move(tmp_path / 'here', there)
   run(there, resume=True)
@@ -168,9 +173,7 @@ def test_interrupted_moved_and_resumed(
 def test_before_the_first_checkpoint_nothing_is_kept(
     tmp_path, reference, run, monkeypatch
 ):
-  _at_validation(monkeypatch, 2, PowerCut)
-  with pytest.raises(PowerCut):
-    run(tmp_path)
+  _interrupt(monkeypatch, run, tmp_path, 2, PowerCut)
   stray = tmp_path / 'client_state' / '0001'
   stray.mkdir()
   (stray / 'YQ.1.0000000000.index').write_bytes(b'of an older attempt')
@@ -181,9 +184,7 @@ def test_before_the_first_checkpoint_nothing_is_kept(
 def test_a_lost_file_is_no_first_visit(
     tmp_path, reference, run, monkeypatch
 ):
-  _at_validation(monkeypatch, 6, KeyboardInterrupt)
-  with pytest.raises(KeyboardInterrupt):
-    run(tmp_path)
+  _interrupt(monkeypatch, run, tmp_path, 6)
   folder = tmp_path / 'client_state'
   # Written in the last round before the checkpoint, that of number 4 from 0: an
   # older version would be found in its place.
@@ -203,9 +204,7 @@ def test_a_lost_file_is_no_first_visit(
 def test_damage_is_one_line_and_nothing_is_lost(
     tmp_path, reference, run, monkeypatch
 ):
-  _at_validation(monkeypatch, 4, KeyboardInterrupt)
-  with pytest.raises(KeyboardInterrupt):
-    run(tmp_path)
+  _interrupt(monkeypatch, run, tmp_path, 4)
   folder = tmp_path / 'client_state'
   whole = {p: p.read_bytes() for p in folder.glob('*/*.data*')}
   for path in whole:
@@ -221,9 +220,7 @@ def test_damage_is_one_line_and_nothing_is_lost(
 
 
 def test_memory_that_is_gone(tmp_path, run, monkeypatch):
-  _at_validation(monkeypatch, 4, KeyboardInterrupt)
-  with pytest.raises(KeyboardInterrupt):
-    run(tmp_path)
+  _interrupt(monkeypatch, run, tmp_path, 4)
   shutil.rmtree(tmp_path / 'client_state')
   with pytest.raises(client_state.ClientStateError, match='put it back'):
     run(tmp_path, resume=True)
