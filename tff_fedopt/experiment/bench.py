@@ -2,8 +2,10 @@
 
 Every variant of a comparison lives in a process of its own, warmed up once;
 then the variants take turns, so that a machine that slows down slows all of
-them. What is printed is the median over the turns of the ratio within a turn.
-Batches are random numbers of the task's shapes: only time is measured.
+them. A process may be faster or slower than the next for as long as it lives, so
+all this is done several times with new processes. What is printed is the median
+over all turns of the ratio within a turn. Batches are random numbers of the
+task's shapes: only time is measured.
 """
 
 from collections.abc import Sequence
@@ -67,27 +69,60 @@ class _Variant:
     self._process.wait()
 
 
-def compare(comparison: str, turns: int) -> list[dict[str, str]]:
+def compare(comparison: str, turns: int, starts: int) -> list[dict[str, str]]:
   """Runs one comparison.
 
   Args:
     comparison: A key of `bench_variants.COMPARISONS`.
-    turns: How often each variant is measured.
+    turns: How often each variant is measured after a start.
+    starts: How often all variants are started.
 
   Returns:
     A row per variant: median figure; the ratio of the variant's figure to the
     first variant's (ours), as median, minimum and maximum over the turns, of
-    times; and the seconds from importing to the end of the first measured call.
+    times; and the median of the seconds from importing to the end of the first
+    measured call.
 
   Raises:
     RuntimeError: If a variant fails; its error is on standard error.
   """
   spec = _COMPARISONS[comparison]
+  figures = {name: [] for name in spec.variants}
+  start_ups = {name: [] for name in spec.variants}
+  for _ in range(starts):
+    for variant in _measured(comparison, turns):
+      figures[variant.name] += variant.figures
+      start_ups[variant.name].append(variant.start_up)
+  ours = next(iter(figures.values()))
+  rows = []
+  for name, theirs in figures.items():
+    ratios = [math.nan]  # Memory may well grow by nothing.
+    if spec.unit == 's':
+      ratios = [its / mine for its, mine in zip(theirs, ours)]
+    rows.append(
+        dict(
+            comparison=comparison,
+            variant=name,
+            unit=spec.unit,
+            median=f'{statistics.median(theirs):.4g}',
+            ratio_to_ours=f'{statistics.median(ratios):.3f}',
+            ratio_min=f'{min(ratios):.3f}',
+            ratio_max=f'{max(ratios):.3f}',
+            starts=str(starts),
+            turns=str(turns),
+            start_up=f'{statistics.median(start_ups[name]):.1f} s',
+        )
+    )
+  return rows
+
+
+def _measured(comparison, turns):
+  """The variants after one start and their turns, their processes ended."""
   variants = []
   # They are killed in the end and cannot tidy up.
   with tempfile.TemporaryDirectory() as folder:
     try:
-      for name in spec.variants:
+      for name in _COMPARISONS[comparison].variants:
         variant = _Variant(comparison, name, folder)
         variants.append(variant)
         variant.wait()  # One at a time: starting is not measured here.
@@ -97,26 +132,7 @@ def compare(comparison: str, turns: int) -> list[dict[str, str]]:
     finally:
       for variant in variants:
         variant.stop()
-  ours = variants[0].figures
-  rows = []
-  for variant in variants:
-    ratios = [math.nan]  # Memory may well grow by nothing.
-    if spec.unit == 's':
-      ratios = [theirs / mine for theirs, mine in zip(variant.figures, ours)]
-    rows.append(
-        dict(
-            comparison=comparison,
-            variant=variant.name,
-            unit=spec.unit,
-            median=f'{statistics.median(variant.figures):.4g}',
-            ratio_to_ours=f'{statistics.median(ratios):.3f}',
-            ratio_min=f'{min(ratios):.3f}',
-            ratio_max=f'{max(ratios):.3f}',
-            turns=str(turns),
-            start_up=f'{variant.start_up:.1f} s',
-        )
-    )
-  return rows
+  return variants
 
 
 def _print(rows: Sequence[dict[str, str]]) -> None:
@@ -137,7 +153,13 @@ def main(argv: Sequence[str]) -> int:
       help='; '.join(f'{k}: {v.what}' for k, v in _COMPARISONS.items()),
   )
   parser.add_argument(
-      '--turns', type=int, default=7, help='how often each variant is measured'
+      '--turns',
+      type=int,
+      default=5,
+      help='how often each variant is measured after a start',
+  )
+  parser.add_argument(
+      '--starts', type=int, default=2, help='how often all variants are started'
   )
   parser.add_argument(
       '--out', default='runs/bench.csv', help='where the table is saved'
@@ -148,8 +170,9 @@ def main(argv: Sequence[str]) -> int:
     parser.error(
         f'no comparison {unknown[0]!r}; there are ' + ', '.join(_COMPARISONS)
     )
-  if args.turns < 1:
-    parser.error(f'--turns must be at least 1, got {args.turns}')
+  for option in ('turns', 'starts'):
+    if getattr(args, option) < 1:
+      parser.error(f'--{option} must be at least 1, got {getattr(args, option)}')
   try:
     command_line.check_folder('--out', pathlib.Path(args.out).parent)
   except ValueError as e:
@@ -158,7 +181,10 @@ def main(argv: Sequence[str]) -> int:
   signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
   rows = []
   for comparison in args.comparison or _COMPARISONS:
-    new = compare(comparison, args.turns)
+    try:
+      new = compare(comparison, args.turns, args.starts)
+    except RuntimeError as e:
+      parser.exit(1, f'bench: {comparison}: {e}\n')
     _print(new)
     rows += new
   date = datetime.date.today().isoformat()
