@@ -802,6 +802,16 @@ def test_silent_clients_leave_the_duals_as_they_are(runner):
         ('fedvra', dict(per_client='[' * 100_000), 'expected JSON such as'),
         (
             'fedvra',
+            dict(per_client='{"gamma": {"x": 1, "y": 1, "x": 2}}'),
+            "per_client: 'x' is given twice; expected once",
+        ),
+        (
+            'fedvra',
+            dict(per_client='{"gamma": {"x": 1}, "gamma": {"y": 1}}'),
+            "per_client: 'gamma' is given twice; expected once",
+        ),
+        (
+            'fedvra',
             dict(per_client='{"gamma": {"x": 1, "y": 1}}', num_clients=1),
             '2 clients are listed, and num_clients is 1',
         ),

@@ -39,7 +39,9 @@ def parse(text: str) -> dict[str, dict[str, Numbers]]:
     ValueError: One line: what is wrong, and what would be right.
   """
   try:
-    given = json.loads(text)
+    given = json.loads(text, object_pairs_hook=_object)
+  except _Twice as e:
+    raise ValueError(f'per_client: {e} is given twice; expected once') from e
   except (ValueError, RecursionError):
     given = None
   if not isinstance(given, dict):
@@ -61,6 +63,20 @@ def parse(text: str) -> dict[str, dict[str, Numbers]]:
       )
     values[name] = {i: _value(name, i, v) for i, v in by_id.items()}
   return values
+
+
+class _Twice(Exception):
+  """A name or client id that an object holds twice."""
+
+
+def _object(pairs):
+  """An object of the text; JSON itself would let the last of two win."""
+  found = {}
+  for key, value in pairs:
+    if key in found:
+      raise _Twice(_short(key))
+    found[key] = value
+  return found
 
 
 def _value(name, client_id, value):
