@@ -15,6 +15,8 @@ from typing import Any, Mapping, Sequence
 
 import numpy as np
 
+from tff_fedopt.tables import array_model
+
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
@@ -137,66 +139,29 @@ class _Clients:
     return self._datasets[client_id]
 
   def model_fn(self):
-    return _model(self._problem.start)
+    import tensorflow as tf
+
+    n = len(self._problem.start)
+    return array_model.build(
+        np.asarray(self._problem.start, float),
+        dict(
+            matrix=tf.TensorSpec([None, n, n], tf.float64),
+            minimiser=tf.TensorSpec([None, n], tf.float64),
+        ),
+        _loss,
+    )
 
 
-def _model(start):
-  """A VariableModel; defined here since TFF takes seconds to import."""
+def _loss(x, batch, received):
+  """The mean of the rows' losses."""
   import tensorflow as tf
-  import tensorflow_federated as tff
 
-  n = len(start)
-
-  class Model(tff.learning.models.VariableModel):
-    """x, with the mean of the rows' losses."""
-
-    def __init__(self):
-      self._x = tf.Variable(np.asarray(start, float))
-      self._sums = tf.Variable(tf.zeros([2], tf.float64), trainable=False)
-
-    @property
-    def trainable_variables(self):
-      return (self._x,)
-
-    @property
-    def non_trainable_variables(self):
-      return ()
-
-    @property
-    def local_variables(self):
-      return (self._sums,)
-
-    @property
-    def input_spec(self):
-      return collections.OrderedDict(
-          matrix=tf.TensorSpec([None, n, n], tf.float64),
-          minimiser=tf.TensorSpec([None, n], tf.float64),
-      )
-
-    def predict_on_batch(self, x, training=True):
-      return self._x
-
-    def forward_pass(self, batch_input, training=True):
-      away = self._x - batch_input['minimiser']
-      slope = tf.linalg.matvec(batch_input['matrix'], away)
-      loss = 0.5 * tf.reduce_mean(tf.reduce_sum(away * slope, -1))
-      slope = tf.stop_gradient(tf.reduce_mean(slope, 0))
-      rows = tf.shape(away)[0]
-      self._sums.assign_add([loss * tf.cast(rows, tf.float64),
-                             tf.cast(rows, tf.float64)])
-      # The loss' value, with `slope` as its gradient.
-      at_x = tf.reduce_sum(slope * self._x)
-      return tff.learning.models.BatchOutput(
-          tf.stop_gradient(loss - at_x) + at_x, away, rows
-      )
-
-    def report_local_unfinalized_metrics(self):
-      return collections.OrderedDict(loss=self._sums.read_value())
-
-    def metric_finalizers(self):
-      return collections.OrderedDict(loss=lambda sums: sums[0] / sums[1])
-
-    def reset_metrics(self):
-      self._sums.assign(tf.zeros([2], tf.float64))
-
-  return Model()
+  del received
+  x = tf.convert_to_tensor(x)
+  away = x - batch['minimiser']
+  slope = tf.linalg.matvec(batch['matrix'], away)
+  loss = 0.5 * tf.reduce_mean(tf.reduce_sum(away * slope, -1))
+  slope = tf.stop_gradient(tf.reduce_mean(slope, 0))
+  # The loss' value, with `slope` as its gradient.
+  at_x = tf.reduce_sum(slope * x)
+  return tf.stop_gradient(loss - at_x) + at_x

@@ -217,5 +217,5 @@ def test_losses():
       'matrix': tf.constant(problem.matrices, tf.float64),
       'minimiser': tf.constant(problem.minimisers, tf.float64),
   }
-  output = quadratics._model(problem.start).forward_pass(batch)
+  output = quadratics._Clients(problem).model_fn().forward_pass(batch)
   np.testing.assert_allclose(output.loss, 9)

@@ -10,6 +10,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from tff_fedopt.experiment import sampling
+from tff_fedopt.tables import array_model
 
 CLIENTS = 6
 
@@ -47,7 +48,13 @@ class Problem:
 
   def model_fn(self):
     """Returns the problem as a `tff.learning.models.VariableModel`."""
-    return _model(self.first, self._batches[0].shape, self.loss)
+    import tensorflow as tf
+
+    return array_model.build(
+        self.first,
+        dict(rows=tf.TensorSpec(self._batches[0].shape, tf.float64)),
+        lambda x, batch, received: self.loss(x, batch['rows'], received),
+    )
 
 
 class Quadratics(Problem):
@@ -129,46 +136,3 @@ class KMeans(Problem):
 
 
 PROBLEMS = dict(quadratics=Quadratics, kmeans=KMeans)
-
-
-def _model(first, shape, loss_fn):
-  import tensorflow as tf
-  import tensorflow_federated as tff
-
-  class Model(tff.learning.models.VariableModel):
-    """One array of weights, and a copy of it as it was received."""
-
-    def __init__(self):
-      self._x = tf.Variable(first)
-      self._received = tf.Variable(first, trainable=False)
-      self._sums = tf.Variable(tf.zeros([2]), trainable=False)
-
-    trainable_variables = property(lambda self: (self._x,))
-    non_trainable_variables = ()
-    local_variables = property(lambda self: (self._sums,))
-    input_spec = collections.OrderedDict(
-        rows=tf.TensorSpec(shape, tf.float64)
-    )
-
-    def begin_round(self):
-      self._received.assign(self._x)
-
-    def predict_on_batch(self, x, training=True):
-      raise NotImplementedError
-
-    def forward_pass(self, batch_input, training=True):
-      rows = batch_input['rows']
-      loss = loss_fn(self._x, rows, self._received)
-      self._sums.assign_add([tf.cast(loss, tf.float32), 1.0])
-      return tff.learning.models.BatchOutput(loss, rows, tf.shape(rows)[0])
-
-    def report_local_unfinalized_metrics(self):
-      return collections.OrderedDict(loss=self._sums.read_value())
-
-    def metric_finalizers(self):
-      return collections.OrderedDict(loss=lambda s: s[0] / s[1])
-
-    def reset_metrics(self):
-      self._sums.assign(tf.zeros([2]))
-
-  return Model()
