@@ -45,7 +45,9 @@ class Process(tff.learning.templates.LearningProcess):
       ValueError: If `num_clients` is below their number, or `per_client` lists
         one that is not among them.
     """
-    for number in _values_of('num_clients', self.get_hparams(state)):
+    # Read off the state: `get_hparams` would send all of it to the worker.
+    held = dict(client_work=state.client_work, finalizer=state.finalizer)
+    for number in _values_of('num_clients', held):
       if number < len(client_ids):
         raise ValueError(
             f'num_clients: {number:g}, but the data have {len(client_ids)}'
@@ -87,9 +89,9 @@ class Process(tff.learning.templates.LearningProcess):
     )
 
 
-def _values_of(name, hparams):
-  """All numbers of this name in nested hyperparameters."""
-  for key, value in hparams.items():
+def _values_of(name, held):
+  """All numbers of this name in nested mappings."""
+  for key, value in held.items():
     if isinstance(value, Mapping):
       yield from _values_of(name, value)
     elif key == name:
