@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tff_fedopt import algorithms
 from tff_fedopt.experiment import checkpoint
 from tff_fedopt.experiment import program
+from tff_fedopt.experiment import rounds
 from tff_fedopt.experiment import runner
 from tff_fedopt.experiment import sampling
 from tff_fedopt.experiment import spec as spec_lib
@@ -189,7 +191,9 @@ def test_a_lost_file_is_no_first_visit(
   # Written in the last round before the checkpoint, that of number 4 from 0: an
   # older version would be found in its place.
   (stock,) = folder.glob('stock.*.5')
-  for path in (next(folder.glob('*/*.0000000004.index')), stock):
+  index = next(folder.glob('*/*.0000000004.index'))
+  data = next(index.parent.glob(f'{index.stem}.data-*'))
+  for path in (index, data, stock):
     content = path.read_bytes()
     path.unlink()
     with pytest.raises(client_state.ClientStateError) as raised:
@@ -240,3 +244,47 @@ def test_cells_of_a_sweep_share_a_traced_process(
   assert [r.status for r in (one, other, again)] == ['done'] * 3, again.error
   assert not one.frame.equals(other.frame)
   _assert_same_run(again.run_dir, reference)
+
+
+def test_going_on_from_an_earlier_state(tmp_path):
+  """What other clients wrote meanwhile is not there any more."""
+  process = algorithms.build(
+      'fedinit', toy.LinearModel, relaxation=0.3, state_dir=tmp_path / 'state'
+  )
+  state_dir = tmp_path / 'copy'
+
+  def ends(state, *cohorts):
+    results = rounds.run(
+        process, toy.Clients(), cohorts, state=state, start_round=1
+    )
+    return [r.weights[0] for r in results]
+
+  first = next(iter(rounds.run(process, toy.Clients(), [['c0', 'c1']])))
+  shutil.copytree(tmp_path / 'state', state_dir)
+  alone = process.with_state_dir(first.state, state_dir)
+  expected = ends(alone, ['c2'], ['c0', 'c3'], ['c1', 'c2'])
+  ends(first.state, ['c1', 'c3'], ['c0', 'c3'], ['c2', 'c3'])
+  again = ends(first.state, ['c2'], ['c0', 'c3'], ['c1', 'c2'])
+  np.testing.assert_array_equal(again, expected)
+
+
+class _NoisyModel(toy.LinearModel):
+  """Every training pass uses up randomness, as dropout does."""
+
+  def forward_pass(self, batch_input, training=True):
+    output = super().forward_pass(batch_input, training)
+    if training:
+      self._noise_seed.assign_add([0, 1])
+    return output
+
+
+def test_fedsam_meets_the_same_randomness_twice():
+  """So that ρ = 0 is FedAvg also with dropout."""
+  ends = []
+  for name, hp in (('fedavg', {}), ('fedsam', dict(rho=0.0))):
+    process = algorithms.build(
+        name, _NoisyModel, client_weighting='uniform', **hp
+    )
+    cohorts = [['c0', 'c1'], ['c1', 'c2']]
+    ends += [r.weights[0] for r in rounds.run(process, toy.Clients(), cohorts)]
+  np.testing.assert_array_equal(ends[:2], ends[2:])

@@ -101,7 +101,9 @@ def run(
       `create_tf_dataset_for_client(client_id)`.
     cohorts: The client ids of each round.
     seed: Seed of shuffling and dropout.
-    state: Server state to continue from; by default a new one.
+    state: Server state to continue from; by default a new one. What clients
+      remember from rounds after it is taken back: from the states of those
+      rounds nobody can go on any more.
     start_round: Number of rounds that `state` has seen.
 
   Yields:
@@ -117,6 +119,8 @@ def run(
   runtime.use()
   if state is None:
     state = process.initialize()
+  else:
+    client_state.take_back(state)
   if isinstance(process, composition.Process):
     process.check_clients(state, client_data.client_ids)
   clients = _Clients(process, client_data, seed)

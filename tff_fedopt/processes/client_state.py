@@ -19,8 +19,9 @@ under another name and moved into place, its `.index` last.
 
 A client of round t reads the newest version written before t. What an
 interrupted round left is therefore ignored, and overwritten when the round is
-repeated. To go on twice from one server state with different cohorts, copy the
-directory.
+repeated. Before going on from an earlier server state with other cohorts, what
+was written since has to be taken back (`take_back`; `tff_fedopt.run` does). To
+go on from both states, copy the directory.
 """
 
 import collections
@@ -213,17 +214,51 @@ def collect(
   """
   deleted = 0
   state_dir = pathlib.Path(state_dir)
-  for folder, names in _versions(state_dir, round_num, run, client_ids):
-    for name in names[:-1]:
-      # The index goes first: without it the version does not exist.
-      (folder / name).unlink(missing_ok=True)
-      data = name[: -len(_INDEX)] + _DATA
-      (folder / data).unlink(missing_ok=True)
+  for folder, names in _versions(state_dir, run, client_ids):
+    for name in [n for n in names if _round(n) < round_num][:-1]:
+      _delete(folder, name)
       deleted += 1
   for path in state_dir.glob(f'stock.{run}.*'):
     match = _STOCK.fullmatch(path.name)
     if match and int(match[2]) < round_num:
       path.unlink(missing_ok=True)
+  return deleted
+
+
+def collect_before(state: Any) -> int:
+  """Deletes what nobody reads who goes on from a server state, or a later one.
+
+  Args:
+    state: The server state of a process.
+
+  Returns:
+    How many versions were deleted; 0 where clients keep nothing.
+  """
+  held = _held(state)
+  if not held:
+    return 0
+  return collect(directory(state), int(held['round']), run_number(state))
+
+
+def take_back(state: Any) -> int:
+  """Deletes what clients wrote in the rounds after a server state.
+
+  Args:
+    state: The server state of a process, from which its run goes on.
+
+  Returns:
+    How many versions were deleted; 0 where clients keep nothing.
+  """
+  held = _held(state)
+  if not held:
+    return 0
+  deleted = 0
+  state_dir = pathlib.Path(directory(state))
+  for folder, names in _versions(state_dir, run_number(state)):
+    for name in names:
+      if _round(name) >= int(held['round']):
+        _delete(folder, name)
+        deleted += 1
   return deleted
 
 
@@ -244,8 +279,9 @@ def take_stock(
   """
   state_dir = pathlib.Path(state_dir)
   needed = [
-      f'{folder.name}/{names[-1]}\n'
-      for folder, names in _versions(state_dir, round_num, run)
+      f'{folder.name}/{name}\n'
+      for folder, names in _versions(state_dir, run)
+      for name in [n for n in names if _round(n) < round_num][-1:]
   ]
   path = state_dir / f'stock.{run}.{round_num}'
   temporary = path.with_name(f'{path.name}.{os.getpid()}.tmp')
@@ -290,9 +326,10 @@ def require(
   except OSError:
     names = [stock.name]
   for name in names:
-    if not (folder / name).exists():
+    missing = [p for p in _pair(folder / name) if not p.exists()]
+    if missing:
       raise ClientStateError(
-          f'{folder / name} is missing, and without it clients would forget what'
+          f'{missing[0]} is missing, and without it clients would forget what'
           ' they have learned; put it back, or delete the run directory to start'
           ' again'
       )
@@ -339,8 +376,8 @@ def translate(
   where = file[0] if file else _unreadable(state_dir)
   where = re.sub(r'\.tempstate\d+$', '', where)
   damaged = (
-      'is damaged or from another program; restore it from a copy, or delete'
-      f' {state_dir} and start the run again'
+      'is damaged or from another program; restore it from a copy, or start the'
+      ' run again in a new directory'
   )
   for pattern, what in (
       ('No space left|Disk quota', 'cannot be written: the disk is full; free'
@@ -434,15 +471,30 @@ def _after(operation, value):
     return tf.nest.map_structure(tf.identity, value)
 
 
-def _versions(state_dir, round_num, run, client_ids=None):
-  """Folder and index names, in order, of each client's rounds before this."""
+def _pair(index):
+  """The paths of a version's two files, given that of its index."""
+  return index, index.with_name(index.name[: -len(_INDEX)] + _DATA)
+
+
+def _delete(folder, name):
+  """Deletes a version; its index first, without which it does not exist."""
+  for path in _pair(folder / name):
+    path.unlink(missing_ok=True)
+
+
+def _round(name):
+  """The round in which a version was written, from the name of its index."""
+  return int(_VERSION.fullmatch(name)[3])
+
+
+def _versions(state_dir, run, client_ids=None):
+  """Folder and index names, in order of rounds, of each client."""
   for folder, stem in _places(state_dir, client_ids):
     versions = collections.defaultdict(list)
     for entry in os.scandir(folder) if folder.is_dir() else ():
       match = _VERSION.fullmatch(entry.name)
       if match and int(match[2]) == run and stem in (None, match[1]):
-        if int(match[3]) < round_num:
-          versions[match[1]].append(entry.name)
+        versions[match[1]].append(entry.name)
     for names in versions.values():
       yield folder, sorted(names)
 

@@ -4,6 +4,7 @@ import collections
 import concurrent.futures
 import errno
 import os
+import types
 
 import numpy as np
 import pytest
@@ -166,6 +167,30 @@ def test_collects_what_a_checkpoint_has_passed(device, state_dir):
   data = [p for p in state_dir.rglob('*.data-*')]
   assert len(data) == len(files(state_dir))
   assert client_state.collect(state_dir / 'absent', 7, RUN) == 0
+
+
+def test_what_later_rounds_wrote_is_taken_back(device, state_dir):
+  device.read('a', 0)  # Stores w^0.
+  for t in (0, 2, 3):
+    device.write('a', t, float(t))
+  device.write('b', 4, 4.0)
+  device.write('b', 4, 5.0, run=RUN + 1)
+  state = types.SimpleNamespace(
+      client_work=collections.OrderedDict(
+          round=np.int64(3), run=np.int64(RUN), state_dir=str(state_dir)
+      )
+  )
+  assert client_state.collect_before(state) == 1  # Version 0 of a.
+  assert client_state.take_back(state) == 2  # 3 of a and 4 of b.
+  assert client_state.take_back(state) == 0
+  assert value(device.read('a', 9)) == 2
+  assert value(device.read('b', 9, run=RUN + 1)) == 5
+  np.testing.assert_array_equal(device.read('b', 9)['last'][0], W0[0])
+  data = [p for p in state_dir.rglob('*.data-*')]
+  assert len(data) == len(files(state_dir))
+  nothing = types.SimpleNamespace(client_work=())
+  assert client_state.collect_before(nothing) == 0
+  assert client_state.take_back(nothing) == 0
 
 
 def test_directory_of_something_else_is_refused(state_dir):
