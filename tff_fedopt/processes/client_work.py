@@ -3,6 +3,7 @@
 import collections
 from collections.abc import Callable
 import dataclasses
+import functools
 import os
 from typing import Any
 
@@ -262,13 +263,24 @@ def _build_training(model, training):
       )
     return output, gradients
 
-  def gradient_elsewhere(batch):
-    """A function giving the gradient of `batch` at other weights."""
+  def seed_step(context, step):
+    """Makes the randomness of the next passes that of a local step."""
+    if hasattr(model, 'seed_randomness'):
+      model.seed_randomness(context['seed'], step)
+
+  def gradient_elsewhere(batch, seed_again):
+    """A function giving the gradient of `batch` at other weights.
+
+    Args:
+      batch: The batch.
+      seed_again: Gives the next pass the dropout of the pass at the weights.
+    """
 
     def gradient_at(weights):
       here = [tf.identity(v) for v in variables]
       metrics = [tf.identity(v) for v in model.local_variables]
       _assign(variables, weights)
+      seed_again()
       _, gradients = gradients_of(batch)
       with tf.control_dependencies(gradients):
         _assign(variables, here)
@@ -296,12 +308,10 @@ def _build_training(model, training):
       mean = trees.add_scaled(mean, client.hparams['weight_decay'], client.x)
     return mean
 
-  def direction(client, output_gradients, batch):
+  def direction(client, g, gradient_at):
     """The gradient after correction, clipping and decay, in that order."""
     h = client.hparams
     decay = h['weight_decay'] if training.decays else None
-    g = output_gradients
-    gradient_at = gradient_elsewhere(batch)
     if training.decays and not training.decay_after_clipping:
       g = trees.add_scaled(g, decay, variables)
       loss_gradient_at = gradient_at
@@ -404,8 +414,8 @@ def _build_training(model, training):
     num_steps = tf.zeros([], tf.int64)
     num_examples = tf.zeros([], tf.int64)
     for batch in iter(own_batches(state, data, context)):
-      if hasattr(model, 'seed_randomness'):
-        model.seed_randomness(context['seed'], num_steps)
+      seed_again = functools.partial(seed_step, context, num_steps)
+      seed_again()
       output, gradients = gradients_of(batch)
       if sparse:
         optimizer_state = optimizer.apply_sparse(
@@ -413,7 +423,9 @@ def _build_training(model, training):
         )
       else:
         optimizer_state = optimizer.apply(
-            optimizer_state, variables, direction(client, gradients, batch)
+            optimizer_state,
+            variables,
+            direction(client, gradients, gradient_elsewhere(batch, seed_again)),
         )
       if method.tracks_displacement:
         trace = accumulate(client, optimizer_state, trace)
