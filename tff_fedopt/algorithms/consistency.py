@@ -101,8 +101,6 @@ class TrackedServer(finalizers.ServerMethod):
         hparams, _inner_part(aggregate), x, stepped, kept['method']
     )
     total = aggregate['total']
-    moved = trees.sub(_double(new_x), _double(x))
-    new = collections.OrderedDict(method=method)
     deviations = _double(total['change'])
     squares = total['squares']
     clients = total['clients']
@@ -110,6 +108,26 @@ class TrackedServer(finalizers.ServerMethod):
       deviations = trees.add(kept['deviations'], deviations)
       squares += kept['squares']
       clients = hparams['num_clients']
+    moved = trees.sub(_double(new_x), _double(x))
+    sums = self._sums(deviations, squares, clients, moved)
+    return new_x, collections.OrderedDict(method=method, **sums)
+
+  def follow(self, hparams, kept, moved):
+    method = self._inner.follow(hparams, kept['method'], moved)
+    sums = {k: v for k, v in kept.items() if k != 'method'}
+    if self._all_clients:
+      sums = self._sums(
+          kept['deviations'],
+          kept['squares'],
+          hparams['num_clients'],
+          _double(moved),
+      )
+    return collections.OrderedDict(method=method, **sums)
+
+  def _sums(self, deviations, squares, clients, moved):
+    """The sums about a server model that has moved."""
+    new = collections.OrderedDict()
+    if self._all_clients:
       new['deviations'] = trees.add_scaled(deviations, -clients, moved)
     new['squares'] = (
         squares
@@ -117,7 +135,7 @@ class TrackedServer(finalizers.ServerMethod):
         + clients * trees.squared_norm(moved)
     )
     new['clients'] = clients
-    return new_x, new
+    return new
 
   def measure(self, hparams, kept):
     return collections.OrderedDict(

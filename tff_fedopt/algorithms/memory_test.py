@@ -8,6 +8,7 @@ import pathlib
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_federated as tff
 
 from tff_fedopt import algorithms
 from tff_fedopt import runtime
@@ -354,6 +355,42 @@ def test_consistency_of_the_code_is_the_cohorts(runner):
       for i in COHORTS[-1]
   ]
   assert consistency[-1] == pytest.approx(np.mean(expected), rel=1e-9)
+
+
+def test_consistency_follows_a_model_that_is_set(runner):
+  problem = p2()
+  process, state, state_dir = runner.process(problem, 'fedinit', **PAPER)
+  inputs = [problem.client_input(i) for i in range(4)]
+
+  def shifted(state):
+    model = process.get_model_weights(state)
+    return process.set_model_weights(
+        state,
+        tff.learning.models.ModelWeights(
+            [np.asarray(w) + 0.25 for w in model.trainable], []
+        ),
+    )
+
+  # Before the first round all clients are at the new model.
+  state = shifted(state)
+  for i in (0, 2, 1):
+    output = process.next(shifted(state) if i == 1 else state, [inputs[i]])
+    state = output.state
+  x = process.get_model_weights(state).trainable
+  first = remembered(state_dir, state, '0', 'last')
+  assert first is not None
+  initial = [w + 0.25 for w in problem.initial]
+  expected = np.mean([
+      sum(
+          np.sum((np.asarray(a) - b) ** 2)
+          for a, b in zip(
+              x, remembered(state_dir, state, str(i), 'last') or initial
+          )
+      )
+      for i in range(4)
+  ])
+  found = output.metrics['finalizer']['consistency']
+  assert found == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize('option', [1, 2])

@@ -176,14 +176,23 @@ def build_learning_process(
       state_type, get_model_weights.type_signature.result
   )
   def set_model_weights(state, model):
+    held = state.global_model_weights
+    # Before the first round clients are where the server is, and go with it.
+    started = state.client_work['round'] > 0
+    moved = tuple(
+        tf.where(started, new - old, tf.zeros_like(old))
+        for new, old in zip(model.trainable, held['model'].trainable)
+    )
+    finalizer = collections.OrderedDict(state.finalizer)
+    finalizer['kept'] = server_method.follow(
+        finalizer['method'], finalizer['kept'], moved
+    )
     return tff.learning.templates.LearningAlgorithmState(
-        collections.OrderedDict(
-            model=model, shared=state.global_model_weights['shared']
-        ),
+        collections.OrderedDict(model=model, shared=held['shared']),
         state.distributor,
         state.client_work,
         state.aggregator,
-        state.finalizer,
+        finalizer,
     )
 
   claim = None

@@ -66,6 +66,20 @@ class ServerMethod:
     del hparams, aggregate, x
     return stepped, kept
 
+  def follow(self, hparams, kept, moved):
+    """What is kept once somebody moved the model between two rounds.
+
+    Args:
+      hparams: As for `pseudo_gradient`.
+      kept: As for `settle`.
+      moved: The new model minus the old one, a tuple of tensors.
+
+    Returns:
+      The new `kept`.
+    """
+    del hparams, moved
+    return kept
+
   def measure(self, hparams, kept):
     """Metrics of the round, an ordered dictionary of scalars."""
     del hparams, kept
