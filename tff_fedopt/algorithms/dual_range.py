@@ -7,12 +7,13 @@ s = a γ η Q̃ = a (1 − (1 − γ η)^Q)
 ```
 
 Above 1 it overshoots, above 2 it diverges. The same holds for a local step,
-whose share of the way back to x_0 is γ η.
+whose share of the way back to x_0 is γ η. Both hold for plain gradient steps,
+not clipped.
 
 Source: FedVRA, equation (14).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import math
 from typing import Optional
 
@@ -21,8 +22,9 @@ def check_all(
     dual: tuple[str, float],
     gamma: float,
     rate: float,
-    steps: int,
+    steps: Sequence[int],
     own: Mapping[str, Mapping[str, object]],
+    plain: bool,
 ) -> list[str]:
   """Refuses or comments on values outside the stable range.
 
@@ -30,8 +32,10 @@ def check_all(
     dual: Rule (`constant` or `rho`) and number of a.
     gamma: γ.
     rate: η_l.
-    steps: The largest number of local steps, 0 if only the data know.
+    steps: Numbers of local steps, see `LocalSteps.telling`; none if only the
+      data know.
     own: Hyperparameter to client id to the client's own value.
+    plain: Whether local steps are plain gradient steps, not clipped.
 
   Returns:
     Warnings, one a client that has values of its own and one for the others.
@@ -50,11 +54,13 @@ def check_all(
     whose = '' if client is None else f' of client {client!r}'
     if dual[0] == 'rho' and a > 1:
       raise ValueError(f'dual_step{whose}: ρ is {a:g}; expected at most 1')
+    if not plain:
+      continue
     warning = _check(
         None if dual[0] == 'rho' else a,
         value('gamma', gamma),
         value('client_learning_rate', rate),
-        max(value('local_steps', (steps,))),
+        value('local_steps', steps),
         whose,
     )
     if warning:
@@ -70,19 +76,40 @@ def share(a: float, shrink: float, steps: float) -> float:
   return -a * math.expm1(steps * math.log1p(-shrink))
 
 
-def _check(
-    a: Optional[float], gamma: float, rate: float, steps: int, whose: str
-) -> Optional[str]:
-  shrink = gamma * rate
-  if shrink >= 2:
+def check_pull(name: str, pull: float, rate: float, whose: str = '') -> None:
+  """Refuses a pull back to x_0 that plain local steps cannot follow.
+
+  Args:
+    name: The hyperparameter: γ, μ or α.
+    pull: Its value.
+    rate: η_l.
+    whose: Of which client, for the message.
+
+  Raises:
+    ValueError: If local steps diverge.
+  """
+  if pull * rate >= 2:
     raise ValueError(
-        f'gamma · client_learning_rate{whose} is {shrink:.4g}, and local steps'
-        f' diverge from 2 on; use a gamma below {2 / rate:.4g}'
+        f'{name} · client_learning_rate{whose} is {pull * rate:.4g}, and local'
+        f' steps diverge from 2 on; use {name} below {2 / rate:.4g}'
     )
-  s = share(a, shrink, steps) if a is not None and steps else 0.0
+
+
+def _check(
+    a: Optional[float],
+    gamma: float,
+    rate: float,
+    steps: Sequence[int],
+    whose: str,
+) -> Optional[str]:
+  check_pull('gamma', gamma, rate, whose)
+  shrink = gamma * rate
+  s, at = 0.0, 0
+  if a is not None:
+    s, at = max(((share(a, shrink, q), q) for q in steps), default=(s, at))
   if s > 2:
     raise ValueError(
-        f'dual_step{whose}: {a:g} makes a γ η Q̃ = {s:.4g} in {steps} local'
+        f'dual_step{whose}: {a:g} makes a γ η Q̃ = {s:.4g} in {at} local'
         f' steps, and above 2 the dual diverges; use at most {2 * a / s:.4g}, or'
         ' rho:R'
     )
@@ -106,7 +133,7 @@ def _check(
     )
   if s > 1:
     return (
-        f'dual_step{whose}: {a:g} makes a γ η Q̃ = {s:.4g} in {steps} local'
+        f'dual_step{whose}: {a:g} makes a γ η Q̃ = {s:.4g} in {at} local'
         f' steps: above 1 the dual overshoots; up to {a / s:.4g} it does not'
     )
   return None

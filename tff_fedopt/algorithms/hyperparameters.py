@@ -169,6 +169,11 @@ class Hyperparameters:
       lambda v: None if v else 'a directory',
   )
 
+  @property
+  def takes_plain_steps(self) -> bool:
+    """Whether clients take gradient steps, neither adaptive nor clipped."""
+    return self.client_optimizer == 'sgd' and self.max_gradient_norm is None
+
   def needed(self) -> tuple[str, ...]:
     """Names of the hyperparameters without default that must be given."""
     needed = ()
@@ -293,6 +298,11 @@ class FedProx(LocallyAdaptive):
       0.01, 'μ of the proximal term μ/2 ‖x_i − x‖²', _not_negative
   )
 
+  def __post_init__(self):
+    super().__post_init__()
+    if self.takes_plain_steps:
+      dual_range.check_pull('mu', self.mu, self.client_learning_rate)
+
 
 def _weighting_uniform():
   field = Hyperparameters.__dataclass_fields__['client_weighting']
@@ -366,6 +376,10 @@ class FedDyn(Hyperparameters):
 
   client_weighting: str = _weighting_uniform()
   alpha: float = _field(0.1, 'α of the dynamic regulariser', _positive)
+
+  def __post_init__(self):
+    if self.takes_plain_steps:
+      dual_range.check_pull('alpha', self.alpha, self.client_learning_rate)
 
   def needed(self):
     return ('state_dir', 'num_clients')
@@ -444,8 +458,9 @@ class FedAdmm(Hyperparameters):
         rules['dual'],
         self.gamma,
         self.client_learning_rate,
-        local_steps.parse(self.local_steps).high,
+        local_steps.parse(self.local_steps).telling,
         own,
+        self.takes_plain_steps,
     ):
       warnings.warn(warning, stacklevel=4)
 

@@ -35,6 +35,13 @@ class LocalSteps:
   low: int = 0
   high: int = 0
 
+  @property
+  def telling(self) -> tuple[int, ...]:
+    """The least odd number, the least even one and the largest; none for all."""
+    if self.kind == 'all':
+      return ()
+    return tuple(sorted({self.low, min(self.low + 1, self.high), self.high}))
+
   def batches(self, examples, listed, round_num, seed):
     """The batches of a client's steps in a round.
 
