@@ -778,6 +778,32 @@ def test_silent_clients_leave_the_duals_as_they_are(runner):
             'dual_step is 1 in federated ADMM',
         ),
         ('fedadmm', dict(dual_step=1), 'fedadmm has no hyperparameter dual_step'),
+        # Where steps jump back and forth, few of them may be worse than many.
+        (
+            'fedvra',
+            dict(gamma=15.0, dual_step=1.5, local_steps='random:1:9'),
+            'dual_step: 1.5 makes a γ η Q̃ = 2.25 in 1 local steps',
+        ),
+        (
+            'fedvra',
+            dict(gamma=15.0, dual_step=1.9, local_steps='random:2:9'),
+            'dual_step: 1.9 makes a γ η Q̃ = 2.137 in 3 local steps',
+        ),
+        (
+            'feddyn',
+            dict(alpha=60, client_learning_rate=0.05),
+            'alpha · client_learning_rate is 3, and local .* alpha below 40$',
+        ),
+        (
+            'fedprox',
+            dict(mu=20),
+            'mu · client_learning_rate is 2, and local .* use mu below 20$',
+        ),
+        (
+            'fedvra',
+            dict(per_client='{"weight": {"x": 1e101}}'),
+            'expected a number above 0, at most 1e.100$',
+        ),
         # Beyond 1 a step jumps back, but the dual may diverge as well.
         (
             'fedvra',
@@ -841,6 +867,13 @@ def test_one_line_says_what_is_wrong(name, hp, message):
 def test_a_warning_names_the_number(hp, message):
   with pytest.warns(UserWarning, match=message):
     algorithms.validate('fedvra', hp)
+
+
+def test_other_steps_than_plain_ones_have_other_limits(recwarn):
+  for name, pull in (('fedvra', 'gamma'), ('feddyn', 'alpha'), ('fedprox', 'mu')):
+    for hp in (dict(client_optimizer='adam'), dict(max_gradient_norm=1.0)):
+      algorithms.validate(name, {pull: 30.0, **hp})
+  assert not recwarn
 
 
 def test_stable_values_do_not_warn(recwarn):

@@ -12,11 +12,11 @@ Source: FedVRA, Algorithm 1, whose server samples client i with probability p_i.
 """
 
 from collections.abc import Mapping
-import json
-import sys
 from typing import Any, Optional, Union
 
 import numpy as np
+
+from tff_fedopt.processes import per_client
 
 KINDS = ('equal', 'examples')
 
@@ -38,21 +38,18 @@ def parse(text: str) -> Union[str, dict[str, float]]:
   """
   if text in KINDS:
     return text
-  try:
-    given = json.loads(text)
-  except (TypeError, ValueError, RecursionError):
-    given = None
-  if not isinstance(given, dict) or not given:
+  given = per_client.read_object('participation', text)
+  if not given:
     raise ValueError(
         f'participation: {text!r:.60}; expected {", ".join(KINDS)}, or JSON such'
         ' as {"client id": 2.5}'
     )
   for client_id, weight in given.items():
     is_number = type(weight) in (int, float)
-    if not is_number or not 0 < weight <= sys.float_info.max:
+    if not is_number or not 0 < weight <= per_client.LARGEST:
       raise ValueError(
           f'participation: weight of {client_id!r} is {weight!r:.60}; expected a'
-          ' number above 0'
+          f' number above 0, at most {per_client.LARGEST:g}'
       )
   return {client_id: float(weight) for client_id, weight in given.items()}
 

@@ -7,8 +7,7 @@ Written as JSON text: `{"gamma": {"client 7": 0.2}, "local_steps": {"client 7":
 from collections.abc import Mapping
 import json
 import math
-import sys
-from typing import Union
+from typing import Any, Optional, Union
 
 from tff_fedopt.processes import local_steps
 
@@ -20,6 +19,9 @@ NAMES = (
     'dual_step',
     'aggregation_step',
 )
+
+# Sums of such numbers, and squares of those sums, are finite.
+LARGEST = 1e100
 
 Numbers = Union[float, tuple[int, ...]]
 
@@ -38,13 +40,8 @@ def parse(text: str) -> dict[str, dict[str, Numbers]]:
   Raises:
     ValueError: One line: what is wrong, and what would be right.
   """
-  try:
-    given = json.loads(text, object_pairs_hook=_object)
-  except _Twice as e:
-    raise ValueError(f'per_client: {e} is given twice; expected once') from e
-  except (ValueError, RecursionError):
-    given = None
-  if not isinstance(given, dict):
+  given = read_object('per_client', text)
+  if given is None:
     raise ValueError(
         f'per_client: {_short(text)}; expected JSON such as'
         ' {"gamma": {"client id": 0.1}}'
@@ -65,18 +62,40 @@ def parse(text: str) -> dict[str, dict[str, Numbers]]:
   return values
 
 
-class _Twice(Exception):
+class _TwiceError(Exception):
   """A name or client id that an object holds twice."""
 
 
-def _object(pairs):
-  """An object of the text; JSON itself would let the last of two win."""
-  found = {}
-  for key, value in pairs:
-    if key in found:
-      raise _Twice(_short(key))
-    found[key] = value
-  return found
+def read_object(option: str, text: Any) -> Optional[dict[str, Any]]:
+  """Reads a JSON object.
+
+  Args:
+    option: What the text is given as, for the message.
+    text: The text.
+
+  Returns:
+    The object, None if the text is anything else.
+
+  Raises:
+    ValueError: If an object in it holds a name twice, of which JSON itself would
+      take the last.
+  """
+
+  def to_dict(pairs):
+    found = {}
+    for key, value in pairs:
+      if key in found:
+        raise _TwiceError(_short(key))
+      found[key] = value
+    return found
+
+  try:
+    given = json.loads(text, object_pairs_hook=to_dict)
+  except _TwiceError as e:
+    raise ValueError(f'{option}: {e} is given twice; expected once') from e
+  except (TypeError, ValueError, RecursionError):
+    return None
+  return given if isinstance(given, dict) else None
 
 
 def _value(name, client_id, value):
@@ -93,9 +112,10 @@ def _value(name, client_id, value):
   else:
     least = 0 if name in ('dual_step', 'aggregation_step') else math.ulp(0.0)
     is_number = type(value) in (int, float)
-    if is_number and least <= value <= sys.float_info.max:
+    if is_number and least <= value <= LARGEST:
       return float(value)
     wanted = '0 or above' if not least else 'a number above 0'
+    wanted += f', at most {LARGEST:g}'
   raise ValueError(
       f'per_client: {name} of {client_id!r} is {_short(value)}; expected'
       f' {wanted}'
