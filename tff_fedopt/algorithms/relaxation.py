@@ -9,8 +9,9 @@ server:    averages x_i (paper), or x_t + (x_i − x_{i,0}) (code)
 With `form='code'` the offset β (x_t − x_i) is left out of the average, as in
 FL-Simulator; the two forms agree when all clients take part and η = 1. What a
 method reads off the local steps themselves (a control variate, an average
-gradient) is measured from x_{i,0} in both forms. FedDyn averages x_i and FedVRA
-uploads x_{i,0} − x_i, whatever the form.
+gradient) is measured from x_{i,0} in both forms. Whatever the form, FedDyn
+averages x_i, FedVRA uploads x_{i,0} − x_i, and the corrections of Local Adaptivity
+act on x_{i,0} − x_i, as N_i says how far the local steps went.
 
 Source: Rethinking Personalized Relaxed Initialization, Algorithm 1.
 """
