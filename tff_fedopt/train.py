@@ -262,6 +262,8 @@ def main(argv: Sequence[str]) -> int:
     return _run(values, spec)
   except KeyboardInterrupt:
     return _fail('interrupted; --resume goes on', 128 + signal.SIGINT)
+  except SystemExit as e:
+    return _fail('interrupted; --resume goes on', e.code)
   except ValueError as e:
     # What only the data can tell: a missing file, too few clients.
     return _fail(e, 2)

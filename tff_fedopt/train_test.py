@@ -182,6 +182,7 @@ def test_sigterm_saves_and_ends_promptly(tmp_path):
     assert process.wait(20) == 143
     assert time.monotonic() - sent < 10
     lines = process.stderr.read().splitlines()
+  assert lines[-1] == 'train: interrupted; --resume goes on'
   assert 'Traceback (most recent call last):' not in lines
   last = (tmp_path / 'metrics.csv').read_text().splitlines()[-1]
   newest = max(p.name for p in (tmp_path / 'checkpoints').iterdir())
