@@ -14,7 +14,7 @@ environment.check()
 _MODULE_OF = {
     'algorithms': 'tff_fedopt.algorithms',
     'client_input': 'tff_fedopt.processes.client_input',
-    'client_state': 'tff_fedopt.processes.client_state',
+    'collect_client_state': 'tff_fedopt.processes.client_state',
     'initial_weights': 'tff_fedopt.experiment.rounds',
     'run': 'tff_fedopt.experiment.rounds',
     'RunSpec': 'tff_fedopt.experiment.spec',

@@ -225,7 +225,7 @@ def collect(
   return deleted
 
 
-def collect_before(state: Any) -> int:
+def collect_client_state(state: Any) -> int:
   """Deletes what nobody reads who goes on from a server state, or a later one.
 
   Args:

@@ -180,7 +180,7 @@ def test_what_later_rounds_wrote_is_taken_back(device, state_dir):
           round=np.int64(3), run=np.int64(RUN), state_dir=str(state_dir)
       )
   )
-  assert client_state.collect_before(state) == 1  # Version 0 of a.
+  assert client_state.collect_client_state(state) == 1  # Version 0 of a.
   assert client_state.take_back(state) == 2  # 3 of a and 4 of b.
   assert client_state.take_back(state) == 0
   assert value(device.read('a', 9)) == 2
@@ -189,7 +189,7 @@ def test_what_later_rounds_wrote_is_taken_back(device, state_dir):
   data = [p for p in state_dir.rglob('*.data-*')]
   assert len(data) == len(files(state_dir))
   nothing = types.SimpleNamespace(client_work=())
-  assert client_state.collect_before(nothing) == 0
+  assert client_state.collect_client_state(nothing) == 0
   assert client_state.take_back(nothing) == 0
 
 
