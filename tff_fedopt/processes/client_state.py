@@ -214,8 +214,10 @@ def collect(
   """
   deleted = 0
   state_dir = pathlib.Path(state_dir)
-  for folder, names in _versions(state_dir, run, client_ids):
-    for name in [n for n in names if _round(n) < round_num][:-1]:
+  for folder, names in _versions(
+      state_dir, run, range(round_num), client_ids
+  ):
+    for name in names[:-1]:
       _delete(folder, name)
       deleted += 1
   for path in state_dir.glob(f'stock.{run}.*'):
@@ -254,11 +256,11 @@ def take_back(state: Any) -> int:
     return 0
   deleted = 0
   state_dir = pathlib.Path(directory(state))
-  for folder, names in _versions(state_dir, run_number(state)):
+  later = range(int(held['round']), 10**_DIGITS)
+  for folder, names in _versions(state_dir, run_number(state), later):
     for name in names:
-      if _round(name) >= int(held['round']):
-        _delete(folder, name)
-        deleted += 1
+      _delete(folder, name)
+      deleted += 1
   return deleted
 
 
@@ -279,9 +281,8 @@ def take_stock(
   """
   state_dir = pathlib.Path(state_dir)
   needed = [
-      f'{folder.name}/{name}\n'
-      for folder, names in _versions(state_dir, run)
-      for name in [n for n in names if _round(n) < round_num][-1:]
+      f'{folder.name}/{names[-1]}\n'
+      for folder, names in _versions(state_dir, run, range(round_num))
   ]
   path = state_dir / f'stock.{run}.{round_num}'
   temporary = path.with_name(f'{path.name}.{os.getpid()}.tmp')
@@ -482,19 +483,15 @@ def _delete(folder, name):
     path.unlink(missing_ok=True)
 
 
-def _round(name):
-  """The round in which a version was written, from the name of its index."""
-  return int(_VERSION.fullmatch(name)[3])
-
-
-def _versions(state_dir, run, client_ids=None):
-  """Folder and index names, in order of rounds, of each client."""
+def _versions(state_dir, run, rounds, client_ids=None):
+  """Folder and index names, in order, of what each client wrote in `rounds`."""
   for folder, stem in _places(state_dir, client_ids):
     versions = collections.defaultdict(list)
     for entry in os.scandir(folder) if folder.is_dir() else ():
       match = _VERSION.fullmatch(entry.name)
       if match and int(match[2]) == run and stem in (None, match[1]):
-        versions[match[1]].append(entry.name)
+        if int(match[3]) in rounds:
+          versions[match[1]].append(entry.name)
     for names in versions.values():
       yield folder, sorted(names)
 
