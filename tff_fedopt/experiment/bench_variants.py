@@ -228,10 +228,8 @@ def _algorithm(task, size, algorithm, hyperparameters, drawn=False):
         data = _inputs(cohort, datasets)
       state = process.next(state, data).state
       done += 1
-      run = client_state.run_number(state)
-      if run is not None:
-        # Deleting what is old is part of the cost.
-        client_state.collect(state_dir, done, run)
+      # Deleting what is old is part of the cost.
+      client_state.collect_client_state(state)
 
     return measured
 
