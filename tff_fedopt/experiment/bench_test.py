@@ -43,7 +43,13 @@ class _Scripted:
     self.running.remove(self.name)
 
 
-def _script(monkeypatch, **figures_of_starts):
+def _make_up(monkeypatch, unit, names):
+  made_up = bench_variants.Comparison('', unit, dict.fromkeys(names))
+  monkeypatch.setitem(bench_variants.COMPARISONS, 'made_up', made_up)
+
+
+def _script(monkeypatch, unit, **figures_of_starts):
+  _make_up(monkeypatch, unit, figures_of_starts)
   monkeypatch.setattr(_Scripted, 'figures_of_starts', figures_of_starts)
   monkeypatch.setattr(_Scripted, 'running', [])
   monkeypatch.setattr(bench, '_Variant', _Scripted)
@@ -53,13 +59,9 @@ def test_the_median_is_over_the_ratios_of_all_turns_of_all_starts(monkeypatch):
   # The machine is four times slower in the second start.
   _script(
       monkeypatch,
+      's',
       fast=[[9.0, 1.0, 2.0], [7.0, 4.0, 4.0]],
       keras=[[5.0, 3.0, 3.0], [6.0, 8.0, 20.0]],
-  )
-  monkeypatch.setitem(
-      bench_variants.COMPARISONS,
-      'made_up',
-      bench_variants.Comparison('', 's', dict(fast=None, keras=None)),
   )
   ours, theirs = bench.compare('made_up', turns=2, starts=2)
   assert (ours['variant'], ours['ratio_to_ours']) == ('fast', '1.000')
@@ -72,12 +74,7 @@ def test_the_median_is_over_the_ratios_of_all_turns_of_all_starts(monkeypatch):
 
 
 def test_what_is_no_time_has_no_ratio(monkeypatch):
-  _script(monkeypatch, here=[[1.0, 0.0]], there=[[1.0, 5.0]])
-  monkeypatch.setitem(
-      bench_variants.COMPARISONS,
-      'made_up',
-      bench_variants.Comparison('', 'MB', dict(here=None, there=None)),
-  )
+  _script(monkeypatch, 'MB', here=[[1.0, 0.0]], there=[[1.0, 5.0]])
   rows = bench.compare('made_up', turns=1, starts=1)
   assert [r['ratio_to_ours'] for r in rows] == ['nan', 'nan']
   assert [r['median'] for r in rows] == ['0', '5']
@@ -120,8 +117,7 @@ def test_wrong_command_lines_are_one_line_and_nothing_is_written(
 
 def test_a_variant_that_ends_early_is_named(monkeypatch, tmp_path, capfd):
   monkeypatch.chdir(tmp_path)
-  broken = bench_variants.Comparison('', 's', dict(gone=None))
-  monkeypatch.setitem(bench_variants.COMPARISONS, 'made_up', broken)
+  _make_up(monkeypatch, 's', ['gone'])
   with pytest.raises(SystemExit) as e:
     bench.main(['made_up', '--turns=1', '--starts=1'])
   assert e.value.code == 1
