@@ -113,16 +113,19 @@ class TrackedServer(finalizers.ServerMethod):
     return new_x, collections.OrderedDict(method=method, **sums)
 
   def follow(self, hparams, kept, moved):
-    method = self._inner.follow(hparams, kept['method'], moved)
-    sums = {k: v for k, v in kept.items() if k != 'method'}
+    new = collections.OrderedDict(kept)
+    new['method'] = self._inner.follow(hparams, kept['method'], moved)
+    # The cohort's sums begin anew with every round.
     if self._all_clients:
-      sums = self._sums(
-          kept['deviations'],
-          kept['squares'],
-          hparams['num_clients'],
-          _double(moved),
+      new.update(
+          self._sums(
+              kept['deviations'],
+              kept['squares'],
+              hparams['num_clients'],
+              _double(moved),
+          )
       )
-    return collections.OrderedDict(method=method, **sums)
+    return new
 
   def _sums(self, deviations, squares, clients, moved):
     """The sums about a server model that has moved."""
