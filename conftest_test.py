@@ -7,8 +7,9 @@ import subprocess
 import sys
 import time
 
-import conftest
 import pytest
+
+import conftest
 
 
 def _start(mark, name):

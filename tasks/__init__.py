@@ -70,7 +70,7 @@ def load(
 
   Raises:
     ValueError: If a value is impossible, or the data is missing or unusable
-      (`tasks.cache.DataError`).
+      (`tasks.data.sources.DataError`).
   """
   module = _module(name)
   settings = module.INFO.settings

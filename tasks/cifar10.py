@@ -1,8 +1,8 @@
 """CIFAR-10: clients with Dirichlet label shares, as FedOpt or as FedInit."""
 
 from tasks import cifar_common
-from tasks import hidden_labels
 from tasks import task as task_lib
+from tasks.data import hidden_labels
 
 INFO = task_lib.TaskInfo(
     name='cifar10',
@@ -50,10 +50,10 @@ INFO = task_lib.TaskInfo(
 
 def load(request: task_lib.Request) -> task_lib.Task:
   """Opens, if needed makes, the partition and returns the task."""
-  from tasks import image_clients  # pylint: disable=g-import-not-at-top
+  from tasks.data import cifar  # pylint: disable=g-import-not-at-top
 
   options = request.options
-  opened = image_clients.open_split(
+  opened = cifar.open_split(
       'cifar10',
       request.folder('cifar10'),
       rule=options['partition'],

@@ -61,14 +61,14 @@ def load(request: task_lib.Request) -> task_lib.Task:
       noise.
   """
   # pylint: disable=g-import-not-at-top
-  from tasks import cache
-  from tasks import image_clients
+  from tasks.data import cifar
+  from tasks.data import sources
   # pylint: enable=g-import-not-at-top
 
   options = request.options
   noise = cifar_common.noise(options)
-  if options['partition'] in image_clients.RULES:
-    opened = image_clients.open_split(
+  if options['partition'] in cifar.RULES:
+    opened = cifar.open_split(
         'cifar100',
         request.folder('cifar100'),
         rule=options['partition'],
@@ -83,14 +83,14 @@ def load(request: task_lib.Request) -> task_lib.Task:
         f' partition={options["partition"]}; use hsu, flsim or iid'
     )
   elif options['partition'] == 'tff':
-    opened = cache.open_clients('cifar100', request.folder('cifar100'))
+    opened = sources.open_clients('cifar100', request.folder('cifar100'))
   elif request.is_synthetic:
     raise ValueError(
         'cifar100, partition: pachinko needs --data_dir with the images of'
         ' TensorFlow Datasets; the embedded data have a fixed split'
     )
   else:
-    opened = image_clients.open_cifar100(
+    opened = cifar.open_cifar100(
         request.data_dir,
         num_clients=options['clients'],
         alpha=options['alpha'],

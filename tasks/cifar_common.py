@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from tasks import hidden_labels
-from tasks import image_noise
-from tasks import image_preprocessing
 from tasks import task as task_lib
+from tasks.data import hidden_labels
+from tasks.data import noise as noise_lib
+from tasks.preprocessing import images as preprocessing
 
 METRIC = task_lib.Metric('accuracy', 'accuracy', '%', 100.0, True)
 SHUFFLE_BUFFER = 500
@@ -64,9 +64,9 @@ OPTIONS = dict(
 )
 
 
-def noise(options) -> image_noise.Noise:
+def noise(options) -> noise_lib.Noise:
   """Returns the noises that options ask for."""
-  return image_noise.Noise(
+  return noise_lib.Noise(
       client=options['client_noise'],
       classes=options['class_noise'],
       seed=options['partition_seed'],
@@ -81,14 +81,14 @@ def load(
   Args:
     info: The task.
     request: What was asked for.
-    opened: `cache.Opened` with examples of `image` and `label`.
+    opened: `sources.Opened` with examples of `image` and `label`.
     classes: Number of classes.
 
   Raises:
     ValueError: The network does not take the images.
   """
   # pylint: disable=g-import-not-at-top
-  from tasks import assembly
+  from tasks import pipeline as pipeline_lib
   from tasks.models import objectives
   # pylint: enable=g-import-not-at-top
 
@@ -103,8 +103,8 @@ def load(
 
   def prepare(examples, rng):
     if whole:
-      images = image_preprocessing.padded_crops(
-          image_preprocessing.normalised(
+      images = preprocessing.padded_crops(
+          preprocessing.normalised(
               examples['image'], *_CHANNELS[classes]
           ),
           rng,
@@ -112,20 +112,20 @@ def load(
       return images, examples['label'].astype(np.int32)
     if options['crop'] == 'none':
       return prepare_eval(examples)
-    images = image_preprocessing.random_crops(
+    images = preprocessing.random_crops(
         examples['image'], rng, images_per_corner[options['crop']]
     )
     return images, examples['label'].astype(np.int32)
 
   def prepare_eval(examples):
     images = (
-        image_preprocessing.normalised(examples['image'], *_CHANNELS[classes])
+        preprocessing.normalised(examples['image'], *_CHANNELS[classes])
         if whole
-        else image_preprocessing.central_crops(examples['image'])
+        else preprocessing.central_crops(examples['image'])
     )
     return images, examples['label'].astype(np.int32)
 
-  pipeline = assembly.Pipeline(
+  pipeline = pipeline_lib.Pipeline(
       prepare=prepare,
       prepare_eval=prepare_eval,
       x=((32, 32, 3) if whole else (24, 24, 3), 'float32'),
@@ -135,7 +135,7 @@ def load(
       eval_batch_size=100,
       relabel=hidden_labels.of(request),
   )
-  return assembly.assemble(
+  return pipeline_lib.assemble(
       info,
       request,
       opened,

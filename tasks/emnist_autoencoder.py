@@ -49,8 +49,8 @@ def prepare(examples) -> tuple[np.ndarray, np.ndarray]:
 def load(request: task_lib.Request) -> task_lib.Task:
   """Opens the data and returns the task."""
   # pylint: disable=g-import-not-at-top
-  from tasks import assembly
-  from tasks import cache
+  from tasks import pipeline as pipeline_lib
+  from tasks.data import sources
   from tasks.models import autoencoder
   from tasks.models import objectives
   from tasks.models import variables
@@ -58,7 +58,7 @@ def load(request: task_lib.Request) -> task_lib.Task:
 
   size = dict(widths=(128, 64, 16, 64, 128)) if request.is_reduced else {}
   initializer = getattr(variables, request.options['initializer'])
-  pipeline = assembly.Pipeline(
+  pipeline = pipeline_lib.Pipeline(
       prepare=lambda examples, rng: prepare(examples),
       prepare_eval=prepare,
       x=((784,), 'float32'),
@@ -66,10 +66,10 @@ def load(request: task_lib.Request) -> task_lib.Task:
       shuffle_buffer=emnist_character.SHUFFLE_BUFFER,
       eval_batch_size=200,
   )
-  return assembly.assemble(
+  return pipeline_lib.assemble(
       INFO,
       request,
-      cache.open_clients('emnist', request.folder('emnist')),
+      sources.open_clients('emnist', request.folder('emnist')),
       pipeline,
       lambda: autoencoder.Autoencoder(
           request.seed, initializer=initializer, **size

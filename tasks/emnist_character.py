@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tasks import hidden_labels
 from tasks import task as task_lib
+from tasks.data import hidden_labels
 
 # The largest client, so that every client is shuffled as a whole.
 SHUFFLE_BUFFER = 418
@@ -38,14 +38,14 @@ def prepare(examples) -> tuple[np.ndarray, np.ndarray]:
 def load(request: task_lib.Request) -> task_lib.Task:
   """Opens the data and returns the task."""
   # pylint: disable=g-import-not-at-top
-  from tasks import assembly
-  from tasks import cache
+  from tasks import pipeline as pipeline_lib
+  from tasks.data import sources
   from tasks.models import cnn
   from tasks.models import objectives
   # pylint: enable=g-import-not-at-top
 
   size = dict(filters=(8, 16), units=32) if request.is_reduced else {}
-  pipeline = assembly.Pipeline(
+  pipeline = pipeline_lib.Pipeline(
       prepare=lambda examples, rng: prepare(examples),
       prepare_eval=prepare,
       x=((28, 28, 1), 'float32'),
@@ -54,10 +54,10 @@ def load(request: task_lib.Request) -> task_lib.Task:
       eval_batch_size=200,
       relabel=hidden_labels.of(request),
   )
-  return assembly.assemble(
+  return pipeline_lib.assemble(
       INFO,
       request,
-      cache.open_clients('emnist', request.folder('emnist')),
+      sources.open_clients('emnist', request.folder('emnist')),
       pipeline,
       lambda: cnn.ConvDropoutNet(CLASSES, request.seed, **size),
       objectives.classification(),

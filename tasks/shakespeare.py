@@ -3,9 +3,9 @@
 import numpy as np
 
 from tasks import task as task_lib
-from tasks import text_preprocessing
+from tasks.preprocessing import text
 
-_CHARACTERS = len(text_preprocessing.CHARACTERS)
+_CHARACTERS = len(text.CHARACTERS)
 
 INFO = task_lib.TaskInfo(
     name='shakespeare',
@@ -42,8 +42,8 @@ def prepare(examples) -> tuple[np.ndarray, np.ndarray]:
 def load(request: task_lib.Request) -> task_lib.Task:
   """Opens the data and returns the task."""
   # pylint: disable=g-import-not-at-top
-  from tasks import assembly
-  from tasks import cache
+  from tasks import pipeline as pipeline_lib
+  from tasks.data import sources
   from tasks.models import language
   from tasks.models import objectives
   from tasks.models import variables
@@ -54,13 +54,13 @@ def load(request: task_lib.Request) -> task_lib.Task:
 
   def decode(raw):
     return dict(
-        rows=text_preprocessing.ragged([
-            text_preprocessing.character_rows(snippet, length)
+        rows=text.ragged([
+            text.character_rows(snippet, length)
             for snippet in raw['snippets']
         ])
     )
 
-  pipeline = assembly.Pipeline(
+  pipeline = pipeline_lib.Pipeline(
       prepare=lambda examples, rng: prepare(examples),
       prepare_eval=prepare,
       x=((length,), 'int32'),
@@ -69,10 +69,10 @@ def load(request: task_lib.Request) -> task_lib.Task:
       shuffle_buffer=50,
       eval_batch_size=100,
   )
-  return assembly.assemble(
+  return pipeline_lib.assemble(
       INFO,
       request,
-      cache.open_clients('shakespeare', request.folder('shakespeare')),
+      sources.open_clients('shakespeare', request.folder('shakespeare')),
       pipeline,
       # Characters, padding, out of vocabulary, beginning and end.
       lambda: language.RecurrentNet(
@@ -83,5 +83,5 @@ def load(request: task_lib.Request) -> task_lib.Task:
           lstm_initializer=variables.he_normal,
       ),
       # End and unknown characters count as targets, padding does not.
-      objectives.next_token(dict(accuracy=[text_preprocessing.PAD])),
+      objectives.next_token(dict(accuracy=[text.PAD])),
   )

@@ -4,7 +4,7 @@ import numpy as np
 
 from tasks import stackoverflow_common
 from tasks import task as task_lib
-from tasks import text_preprocessing
+from tasks.preprocessing import text
 
 INFO = task_lib.TaskInfo(
     name='stackoverflow_tag',
@@ -24,17 +24,17 @@ INFO = task_lib.TaskInfo(
 def prepare(examples) -> tuple[np.ndarray, np.ndarray]:
   """Pads word ids and tag ids to the longest example."""
   return (
-      text_preprocessing.padded(examples['words']),
-      text_preprocessing.padded(examples['tags']),
+      text.padded(examples['words']),
+      text.padded(examples['tags']),
   )
 
 
 def load(request: task_lib.Request) -> task_lib.Task:
   """Opens the data and returns the task."""
   # pylint: disable=g-import-not-at-top
-  from tasks import assembly
-  from tasks import cache
-  from tasks import counts
+  from tasks import pipeline as pipeline_lib
+  from tasks.data import counts
+  from tasks.data import sources
   from tasks.models import bag_of_words
   from tasks.models import objectives
   # pylint: enable=g-import-not-at-top
@@ -42,25 +42,25 @@ def load(request: task_lib.Request) -> task_lib.Task:
   options = request.options
   data_dir = request.folder('stackoverflow')
   counts.require(data_dir, counts.WORDS, counts.TAGS)
-  words = text_preprocessing.Vocabulary(
+  words = text.Vocabulary(
       counts.words(data_dir, options['vocab_size'])
   )
-  tags = text_preprocessing.Vocabulary(
+  tags = text.Vocabulary(
       counts.tags(data_dir, options['num_tags'])
   )
 
   def decode(raw):
     texts = map(b' '.join, zip(raw['tokens'], raw['title']))
     return dict(
-        words=text_preprocessing.ragged(
+        words=text.ragged(
             [np.array(ids, np.int32) for ids in words.bags(texts)]
         ),
-        tags=text_preprocessing.ragged(
+        tags=text.ragged(
             [np.array(ids, np.int32) for ids in tags.labels(raw['tags'])]
         ),
     )
 
-  pipeline = assembly.Pipeline(
+  pipeline = pipeline_lib.Pipeline(
       prepare=lambda examples, rng: prepare(examples),
       prepare_eval=prepare,
       x=((None,), 'int32'),
@@ -73,10 +73,10 @@ def load(request: task_lib.Request) -> task_lib.Task:
       eval_batch_size=500,
       validation_examples=options['validation_examples'],
   )
-  return assembly.assemble(
+  return pipeline_lib.assemble(
       INFO,
       request,
-      cache.open_clients('stackoverflow', data_dir),
+      sources.open_clients('stackoverflow', data_dir),
       pipeline,
       lambda: bag_of_words.BagOfWordsRegression(
           words.size, tags.size, request.seed

@@ -4,7 +4,7 @@ import numpy as np
 
 from tasks import stackoverflow_common
 from tasks import task as task_lib
-from tasks import text_preprocessing
+from tasks.preprocessing import text
 
 INFO = task_lib.TaskInfo(
     name='stackoverflow_word',
@@ -38,9 +38,9 @@ def prepare(examples) -> tuple[np.ndarray, np.ndarray]:
 def load(request: task_lib.Request) -> task_lib.Task:
   """Opens the data and returns the task."""
   # pylint: disable=g-import-not-at-top
-  from tasks import assembly
-  from tasks import cache
-  from tasks import counts
+  from tasks import pipeline as pipeline_lib
+  from tasks.data import counts
+  from tasks.data import sources
   from tasks.models import language
   from tasks.models import objectives
   from tasks.models import variables
@@ -50,7 +50,7 @@ def load(request: task_lib.Request) -> task_lib.Task:
   length = options['sequence_length']
   data_dir = request.folder('stackoverflow')
   counts.require(data_dir, counts.WORDS)
-  vocabulary = text_preprocessing.Vocabulary(
+  vocabulary = text.Vocabulary(
       counts.words(data_dir, options['vocab_size'])
   )
   if request.is_reduced:
@@ -62,9 +62,9 @@ def load(request: task_lib.Request) -> task_lib.Task:
         lstm_initializer=variables.he_normal,
         dense_initializer=variables.glorot_normal,
     )
-  pad = text_preprocessing.PAD
-  oov, _, eos = text_preprocessing.special_ids(vocabulary.size)
-  pipeline = assembly.Pipeline(
+  pad = text.PAD
+  oov, _, eos = text.special_ids(vocabulary.size)
+  pipeline = pipeline_lib.Pipeline(
       prepare=lambda examples, rng: prepare(examples),
       prepare_eval=prepare,
       x=((length,), 'int32'),
@@ -79,10 +79,10 @@ def load(request: task_lib.Request) -> task_lib.Task:
       eval_batch_size=100,
       validation_examples=options['validation_examples'],
   )
-  return assembly.assemble(
+  return pipeline_lib.assemble(
       INFO,
       request,
-      cache.open_clients('stackoverflow', data_dir),
+      sources.open_clients('stackoverflow', data_dir),
       pipeline,
       # Words, padding, out of vocabulary, beginning and end.
       lambda: language.RecurrentNet(

@@ -8,16 +8,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
-from tensorflow_federated.python.simulation.baselines.emnist import emnist_preprocessing
+from tensorflow_federated.python.simulation.baselines.emnist import (
+  emnist_preprocessing,
+)
 
 import tasks
-from tasks import cache
 from tasks import cifar_common
 from tasks import emnist_autoencoder
 from tasks import emnist_character
-from tasks import image_noise
-from tasks import real_data_for_tests
 from tasks import stackoverflow_common
+from tasks.data import noise
+from tasks.data import sources
+from tff_fedopt.testing import real_data
 
 _DATASET = dict(
     cifar10='cifar10',
@@ -159,14 +161,14 @@ class TestRealData:
 
   @pytest.mark.parametrize('name', tasks.names())
   def test_learns(self, name):
-    data_dir = real_data_for_tests.directory(_DATASET[name])
+    data_dir = real_data.directory(_DATASET[name])
     task = tasks.load(name, profile='quick', data_dir=data_dir)
     assert task.data_kind in ('subset', 'canonical')
     _check(task)
 
   @pytest.mark.parametrize('name', tasks.names())
   def test_published_model(self, name):
-    data_dir = real_data_for_tests.directory(_DATASET[name])
+    data_dir = real_data.directory(_DATASET[name])
     task = tasks.load(name, profile='small', data_dir=data_dir)
     assert task.num_parameters == task.settings.parameters
     if task.data_kind == 'canonical':
@@ -177,7 +179,7 @@ class TestRealData:
       assert counts['test'][1] == task.settings.test_examples
 
   def test_initial_loss_of_published_resnet(self):
-    data_dir = real_data_for_tests.directory('cifar100')
+    data_dir = real_data.directory('cifar100')
     task = tasks.load('cifar100', profile='small', data_dir=data_dir)
     model = task.model_fn()
     batch = next(iter(task.train.create_tf_dataset_for_client('0')))
@@ -193,7 +195,7 @@ class TestPublishedSettings:
     if name == 'cifar10':
       assert settings.clients * 100 == settings.examples == 50_000
       return
-    published = cache.DATASETS[_DATASET[name]].published
+    published = sources.DATASETS[_DATASET[name]].published
     assert published['train'] == (settings.clients, settings.examples)
     assert published['test'] == (settings.test_clients, settings.test_examples)
 
@@ -361,7 +363,7 @@ def test_crops_of_a_batch_share_their_corner():
 
 def test_noises_of_fedinit_by_option():
   options = dict(client_noise=0.1, class_noise=0.05, partition_seed=3)
-  assert cifar_common.noise(options) == image_noise.Noise(
+  assert cifar_common.noise(options) == noise.Noise(
       client=0.1, classes=0.05, seed=3
   )
 

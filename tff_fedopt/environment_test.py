@@ -63,7 +63,7 @@ def test_guard_parses_on_old_pythons(name):
             'is not installed; ' + environment.REMEDY,
         ),
         (
-            ['-m', 'tff_fedopt.experiment.doctor'],
+            ['-m', 'tff_fedopt.commands.doctor'],
             2,
             'tff_fedopt needs tensorflow-federated 0.87.0, which is not '
             'installed; ' + environment.REMEDY,

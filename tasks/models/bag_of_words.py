@@ -1,6 +1,5 @@
 """Logistic regression on normalised bags of words, kept as word ids."""
 
-import tensorflow as tf
 
 from tasks.models import embedding
 from tasks.models import variables as variables_lib

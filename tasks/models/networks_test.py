@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
-from tensorflow_federated.python.simulation.baselines.emnist import emnist_models
-from tensorflow_federated.python.simulation.baselines.shakespeare import char_prediction_models
-from tensorflow_federated.python.simulation.baselines.stackoverflow import word_prediction_models
+from tensorflow_federated.python.simulation.baselines.emnist import (
+  emnist_models,
+)
+from tensorflow_federated.python.simulation.baselines.shakespeare import (
+  char_prediction_models,
+)
+from tensorflow_federated.python.simulation.baselines.stackoverflow import (
+  word_prediction_models,
+)
 from tensorflow_federated.python.simulation.models import resnet_models
 
 from tasks.models import autoencoder

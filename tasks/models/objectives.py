@@ -5,8 +5,8 @@ tuned learning rates belong to it) while the reported `loss` is per example.
 """
 
 import collections
-import dataclasses
 from collections.abc import Callable, Mapping
+import dataclasses
 
 import tensorflow as tf
 

@@ -8,7 +8,9 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 from tensorflow_federated.python.simulation.baselines import keras_metrics
-from tensorflow_federated.python.simulation.baselines.stackoverflow import word_prediction_models
+from tensorflow_federated.python.simulation.baselines.stackoverflow import (
+  word_prediction_models,
+)
 
 from tasks.models import autoencoder
 from tasks.models import bag_of_words

@@ -5,7 +5,7 @@ import pytest
 
 from tff_fedopt import algorithms
 from tff_fedopt import runtime
-from tff_fedopt.algorithms import problems_for_tests as problems
+from tff_fedopt.testing import problems
 
 OFFICIAL = problems.golden('official')
 FLSIM = problems.golden('flsimulator')

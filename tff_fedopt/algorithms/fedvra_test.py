@@ -13,11 +13,11 @@ import tensorflow_federated as tff
 from tff_fedopt import algorithms
 from tff_fedopt import runtime
 from tff_fedopt.algorithms import fedvra
-from tff_fedopt.algorithms import problems_for_tests as problems
 from tff_fedopt.processes import client_input
 from tff_fedopt.processes import local_method
 from tff_fedopt.processes import local_steps
 from tff_fedopt.processes import per_client
+from tff_fedopt.testing import problems
 
 OFFICIAL = problems.golden('official')
 RATE = 0.05

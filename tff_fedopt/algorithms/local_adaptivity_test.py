@@ -7,11 +7,11 @@ import pytest
 import tensorflow as tf
 
 from tff_fedopt import algorithms
-from tff_fedopt.algorithms import fedopt_test
 from tff_fedopt.algorithms import assembly
-from tff_fedopt.algorithms import problems_for_tests as problems
+from tff_fedopt.algorithms import fedopt_test
 from tff_fedopt.processes import local_method
 from tff_fedopt.processes import trees
+from tff_fedopt.testing import problems
 
 OFFICIAL = problems.golden('official')
 COHORTS = fedopt_test.COHORTS

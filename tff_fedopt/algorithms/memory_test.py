@@ -12,8 +12,8 @@ import tensorflow_federated as tff
 
 from tff_fedopt import algorithms
 from tff_fedopt import runtime
-from tff_fedopt.algorithms import problems_for_tests as problems
 from tff_fedopt.processes import client_state
+from tff_fedopt.testing import problems
 
 FLSIM = problems.golden('flsimulator')
 OFFICIAL = problems.golden('official')

@@ -8,7 +8,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fedopt.experiment import evaluation
-from tff_fedopt.experiment import toy_for_tests as toy
+from tff_fedopt.testing import toy
 
 _X = np.array([[1, 0], [0, 1], [1, 1], [2, 0], [0, 3]], np.float32)
 _Y = np.zeros([5, 1], np.float32)

@@ -15,8 +15,8 @@ from tff_fedopt.experiment import runner
 from tff_fedopt.experiment import sampling
 from tff_fedopt.experiment import spec as spec_lib
 from tff_fedopt.experiment import sweep
-from tff_fedopt.experiment import toy_for_tests as toy
 from tff_fedopt.processes import client_state
+from tff_fedopt.testing import toy
 
 _SETTINGS = runner.Settings(checkpoint_every=2, tensorboard=False, test=False)
 

@@ -6,7 +6,7 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import math
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import tensorflow_federated as tff

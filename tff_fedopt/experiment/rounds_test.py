@@ -11,7 +11,7 @@ from tff_fedopt import algorithms
 from tff_fedopt import runtime
 from tff_fedopt.experiment import rounds
 from tff_fedopt.experiment import sampling
-from tff_fedopt.experiment import toy_for_tests as toy
+from tff_fedopt.testing import toy
 
 
 class _QuietModel(toy.LinearModel):

@@ -12,7 +12,7 @@ from typing import Any, Optional
 import pandas as pd
 
 from tff_fedopt.experiment import files
-from tff_fedopt.experiment import records
+from tff_fedopt.experiment import round_log
 from tff_fedopt.experiment import spec as spec_lib
 
 FINISHED = ('done', 'diverged')
@@ -47,7 +47,7 @@ class RunResult:
   @property
   def timing(self) -> pd.DataFrame:
     """Seconds by round: `round`, `round_time`, `evaluation_time`."""
-    return records.read(self.run_dir / 'timing.csv')
+    return round_log.read(self.run_dir / 'timing.csv')
 
 
 class RunDir:
@@ -170,7 +170,7 @@ class RunDir:
     return RunResult(
         spec=spec,
         status=self.provenance()['status'],
-        frame=records.read(self.metrics),
+        frame=round_log.read(self.metrics),
         run_dir=self.path,
     )
 

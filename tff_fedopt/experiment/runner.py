@@ -14,7 +14,7 @@ from tff_fedopt import runtime
 from tff_fedopt.experiment import checkpoint as checkpoint_lib
 from tff_fedopt.experiment import program as program_lib
 from tff_fedopt.experiment import provenance
-from tff_fedopt.experiment import records
+from tff_fedopt.experiment import round_log
 from tff_fedopt.experiment import rounds
 from tff_fedopt.experiment import run_dir as run_dir_lib
 from tff_fedopt.experiment import sampling
@@ -143,13 +143,13 @@ class _Attempt:
   def _open(self, stack, last):
     close = lambda f: stack.enter_context(contextlib.closing(f))
     self._metrics, self._timing = (
-        close(records.CsvLog(path, last.positions.get(path.name, 0)))
+        close(round_log.CsvLog(path, last.positions.get(path.name, 0)))
         for path in (self._directory.metrics, self._directory.timing)
     )
     self._board = None
     if self._settings.tensorboard:
       self._board = close(
-          records.TensorBoardLog(self._directory.tensorboard, last.round + 1)
+          round_log.TensorBoardLog(self._directory.tensorboard, last.round + 1)
       )
     self._bar = close(
         tqdm.tqdm(
@@ -225,7 +225,7 @@ class _Attempt:
     due = is_last or result.round % spec.evaluate_every == 0
     # What a diverged model does on other data says nothing.
     due = due and not result.diverged
-    values = records.round_values(result.metrics)
+    values = round_log.round_values(result.metrics)
     diverged = values.pop('diverged')
     row = {'round': result.round, **values}
     for split, limit, wanted in (
@@ -269,7 +269,7 @@ class _Attempt:
   def _write_provenance(self, status, rounds_done):
     before = self._directory.provenance()
     finished = status in run_dir_lib.FINISHED
-    timing = records.read(self._directory.timing) if finished else None
+    timing = round_log.read(self._directory.timing) if finished else None
     task, process = self._program.task, self._program.process
     self._directory.write_provenance({
         **provenance.environment(),

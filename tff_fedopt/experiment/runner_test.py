@@ -23,7 +23,7 @@ from tff_fedopt.experiment import run_dir
 from tff_fedopt.experiment import runner
 from tff_fedopt.experiment import sampling
 from tff_fedopt.experiment import spec as spec_lib
-from tff_fedopt.experiment import toy_for_tests as toy
+from tff_fedopt.testing import toy
 
 _SETTINGS = runner.Settings(checkpoint_every=3)
 
@@ -32,7 +32,7 @@ _KILLED = """
 import os, signal, sys
 from tff_fedopt.experiment import runner
 from tff_fedopt.experiment import spec
-from tff_fedopt.experiment import toy_for_tests as toy
+from tff_fedopt.testing import toy
 
 toy.install()
 validation, calls = toy.Task.validation, []

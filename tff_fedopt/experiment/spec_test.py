@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tff_fedopt.experiment import spec as spec_lib
-from tff_fedopt.experiment import toy_for_tests as toy
+from tff_fedopt.testing import toy
 
 
 @pytest.fixture(autouse=True)

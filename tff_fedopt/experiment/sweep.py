@@ -10,7 +10,7 @@ from typing import Any, Optional, Union
 
 import pandas as pd
 
-from tff_fedopt.experiment import records
+from tff_fedopt.experiment import round_log
 from tff_fedopt.experiment import run_dir as run_dir_lib
 from tff_fedopt.experiment import spec as spec_lib
 
@@ -172,7 +172,7 @@ def _result(spec, out_dir, status, error='', reused=False) -> RunResult:
   return RunResult(
       spec=spec,
       status=status,
-      frame=records.read(directory.metrics)
+      frame=round_log.read(directory.metrics)
       if rows
       else pd.DataFrame({'round': pd.Series(dtype=int)}),
       run_dir=directory.path,

@@ -8,11 +8,11 @@ import sys
 import pytest
 
 from tff_fedopt.experiment import jobs
-from tff_fedopt.experiment import pids_for_tests as pids
 from tff_fedopt.experiment import program
 from tff_fedopt.experiment import spec as spec_lib
 from tff_fedopt.experiment import sweep
-from tff_fedopt.experiment import toy_for_tests as toy
+from tff_fedopt.testing import pids
+from tff_fedopt.testing import toy
 
 _ROOT = pathlib.Path(sweep.__file__).resolve().parents[2]
 _SETTINGS = spec_lib.Settings(
@@ -21,7 +21,8 @@ _SETTINGS = spec_lib.Settings(
 _TOY_JOB = (
     sys.executable,
     '-c',
-    'from tff_fedopt.experiment import jobs, toy_for_tests as toy\n'
+    'from tff_fedopt.experiment import jobs\n'
+    'from tff_fedopt.testing import toy\n'
     'toy.install()\n'
     'jobs.main()',
 )
@@ -141,7 +142,8 @@ def test_a_large_group_is_shared_and_the_longest_comes_first():
 
 _SWEEP = """
 import sys
-from tff_fedopt.experiment import jobs, spec, sweep, toy_for_tests as toy
+from tff_fedopt.experiment import jobs, spec, sweep
+from tff_fedopt.testing import toy
 toy.install()
 jobs._COMMAND = {command!r}
 specs = [

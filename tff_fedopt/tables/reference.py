@@ -4,7 +4,7 @@ import math
 import pathlib
 from typing import Any, Mapping, Optional, Sequence
 
-from tff_fedopt.experiment import compare
+from tff_fedopt.tables import compare
 from tff_fedopt.tables import record
 from tff_fedopt.tables import spec as spec_lib
 

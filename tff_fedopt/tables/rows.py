@@ -1,10 +1,10 @@
 """The numbers of a table as rows of text, for `record.write`."""
 
-from tff_fedopt.tables import engine
 from tff_fedopt.tables import record
+from tff_fedopt.tables import results as results_lib
 
 
-def records(result: engine.TableResult) -> list[dict[str, str]]:
+def records(result: results_lib.TableResult) -> list[dict[str, str]]:
   """Returns the table as rows, every field of `record.FIELDS`.
 
   `tolerance` is left empty: it belongs to stored references only.

@@ -6,13 +6,15 @@ import sys
 from typing import Any, Callable, Optional, Sequence
 
 import tasks
-from tff_fedopt.tables import engine
 from tff_fedopt.tables import measured as measured_lib
-from tff_fedopt.tables import plots
+from tff_fedopt.tables import plan as plan_lib
 from tff_fedopt.tables import record
 from tff_fedopt.tables import reference
-from tff_fedopt.tables import render
+from tff_fedopt.tables import results as results_lib
 from tff_fedopt.tables import rows
+from tff_fedopt.tables.report import latex
+from tff_fedopt.tables.report import markdown
+from tff_fedopt.tables.report import plots
 
 
 def open_data(specs: Sequence[Any]) -> None:
@@ -25,7 +27,7 @@ def open_data(specs: Sequence[Any]) -> None:
     specs: The runs.
 
   Raises:
-    ValueError: If data is missing or unusable (`tasks.cache.DataError`), or
+    ValueError: If data is missing or unusable (`tasks.data.sources.DataError`), or
       has too few clients; says what to do.
   """
   real = {
@@ -92,7 +94,7 @@ def _reporter(total, name):
 
 
 def make(
-    work: Sequence[tuple[Any, engine.Options, Sequence[engine.PlannedCell]]],
+    work: Sequence[tuple[Any, plan_lib.Options, Sequence[plan_lib.PlannedCell]]],
     *,
     out_dir: pathlib.Path,
     jobs: int = 1,
@@ -121,18 +123,18 @@ def make(
     ValueError: If data is missing or unusable.
   """
   plans = [planned for _, _, planned in work]
-  specs = engine.run_specs(plans)
+  specs = plan_lib.run_specs(plans)
   open_data(specs)
   results = []
   if specs:
     results += (run_all or _run_all)(specs, out_dir / 'runs', jobs, resume)
   results += _measure_all(
-      engine.measured_runs(plans), out_dir / 'measured', resume
+      plan_lib.measured_runs(plans), out_dir / 'measured', resume
   )
   by_print = {result.spec.fingerprint(): result for result in results}
   code, texts = 0, []
   for table, options, planned in work:
-    result = engine.reduce(table, options, planned, by_print)
+    result = results_lib.reduce(table, options, planned, by_print)
     records = rows.records(result)
     if store_reference:
       stored = reference.store(table, options.profile, options.form, records)
@@ -143,7 +145,7 @@ def make(
         if not options.rounds and result.form == table.form
         else None
     )
-    text = render.markdown(result, compared)
+    text = markdown.render(result, compared)
     write(result, records, text, out_dir)
     if check:
       code = max(code, _report_check(table, records, compared))
@@ -168,7 +170,7 @@ def _report_check(table, records, compared):
 
 
 def write(
-    result: engine.TableResult,
+    result: results_lib.TableResult,
     records: Sequence[dict[str, str]],
     text: str,
     out_dir: pathlib.Path,
@@ -177,7 +179,7 @@ def write(
   out_dir.mkdir(parents=True, exist_ok=True)
   name = result.spec.id
   record.write(out_dir / f'{name}.csv', records)
-  for suffix, content in (('md', text), ('tex', render.latex(result))):
+  for suffix, content in (('md', text), ('tex', latex.render(result))):
     temporary = out_dir / f'{name}.{suffix}.tmp'
     temporary.write_text(content, encoding='utf-8')
     os.replace(temporary, out_dir / f'{name}.{suffix}')

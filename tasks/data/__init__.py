@@ -1,0 +1,1 @@
+"""Data of the tasks: opened, checked, partitioned, given out by client."""

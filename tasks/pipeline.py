@@ -1,0 +1,153 @@
+"""From opened data, preprocessing and a network to a `Task`."""
+
+import collections
+from collections.abc import Callable
+import dataclasses
+import functools
+from typing import Any, Optional
+
+import tensorflow as tf
+
+from tasks import task as task_lib
+from tasks.data import client_data
+from tasks.data import pooled
+from tasks.data import sources
+from tasks.models import objectives
+from tasks.models import two_block
+from tasks.models import wrapper
+
+
+@dataclasses.dataclass(frozen=True)
+class Pipeline:
+  """How raw examples become batches.
+
+  Attributes:
+    prepare: (decoded examples, generator) -> (x, y) for training.
+    prepare_eval: Decoded examples -> (x, y) for evaluation.
+    x: (shape of a row, dtype) of the inputs; None for a size that varies.
+    y: The same of the targets.
+    shuffle_buffer: Examples that are shuffled together.
+    eval_batch_size: Rows in a batch of evaluation.
+    decode: Raw examples -> what `prepare` wants; None if that is the same.
+    max_examples: First examples of a client that are used, at most.
+    validation_examples: Length of the head of the test split that is the
+      validation set; None for the whole split.
+    relabel: (client id, decoded examples) -> what the client knows of them.
+  """
+
+  prepare: Callable[..., Any]
+  prepare_eval: Callable[..., Any]
+  x: tuple[tuple[Optional[int], ...], str]
+  y: tuple[tuple[Optional[int], ...], str]
+  shuffle_buffer: int
+  eval_batch_size: int
+  decode: Optional[Callable[..., Any]] = None
+  max_examples: Optional[int] = None
+  validation_examples: Optional[int] = None
+  relabel: Optional[Callable[..., Any]] = None
+
+
+def assemble(
+    info: task_lib.TaskInfo,
+    request: task_lib.Request,
+    opened: sources.Opened,
+    pipeline: Pipeline,
+    network_fn: Callable[[], Any],
+    objective: objectives.Objective,
+    weight_decay: float = 0.0,
+) -> task_lib.Task:
+  """Puts a task together.
+
+  Args:
+    info: The task.
+    request: What was asked for.
+    opened: The data.
+    pipeline: From raw examples to batches.
+    network_fn: Returns a new network, see `models.wrapper`.
+    objective: Loss and metrics.
+    weight_decay: λ of the penalty λ Σ w² on the network's kernels.
+
+  Returns:
+    The `Task`.
+  """
+  x_spec, y_spec = (
+      tf.TensorSpec([None, *shape], tf.dtypes.as_dtype(dtype))
+      for shape, dtype in (pipeline.x, pipeline.y)
+  )
+
+  options = request.options
+
+  def model_fn():
+    if options.get('labels', 'all') != 'all':
+      return two_block.TwoBlockModel(
+          network_fn(),
+          network_fn(),
+          objective,
+          collections.OrderedDict(x=x_spec, y=y_spec),
+          unlabelled=options['unlabelled'],
+          temperature=options['temperature'],
+          unlabelled_weight=options['unlabelled_weight'],
+          weight_decay=weight_decay,
+      )
+    return wrapper.TaskModel(
+        network_fn(),
+        objective,
+        collections.OrderedDict(x=x_spec, y=y_spec),
+        weight_decay=weight_decay,
+    )
+
+  @functools.cache  # One data set serves all evaluations.
+  def evaluation(limit):
+    return client_data.evaluation_batches(
+        opened['test'],
+        pipeline.decode,
+        pipeline.prepare_eval,
+        pipeline.eval_batch_size,
+        limit,
+        element_spec=(x_spec, y_spec),
+    )
+
+  @functools.cache
+  def fingerprint():
+    return dict(
+        task=info.name,
+        options=dict(request.options),
+        parameters=num_parameters(model_fn),
+        data=opened.fingerprint(),
+        batch_size=request.batch_size,
+        local_epochs=request.local_epochs,
+        max_examples=pipeline.max_examples,
+        shuffle_buffer=pipeline.shuffle_buffer,
+        validation_examples=pipeline.validation_examples,
+    )
+
+  train = client_data.PreparedClients(
+      opened['train'],
+      pipeline.prepare,
+      batch_size=request.batch_size,
+      decode=pipeline.decode,
+      local_epochs=request.local_epochs,
+      max_examples=pipeline.max_examples,
+      take_before_shuffle=True,
+      shuffle_buffer=pipeline.shuffle_buffer,
+      sizes=opened.sizes('train'),
+      element_spec=(x_spec, y_spec),
+      relabel=pipeline.relabel,
+  )
+  if request.options['pooled']:
+    train = pooled.PooledClients(train, batch_size=request.batch_size)
+  return task_lib.Task(
+      info=info,
+      model_fn=model_fn,
+      train=train,
+      validation=lambda: evaluation(pipeline.validation_examples),
+      test=lambda: evaluation(None),
+      data_kind=opened.kind,
+      fingerprint=fingerprint,
+  )
+
+
+def num_parameters(model_fn: Callable[[], Any]) -> int:
+  """Returns how many trainable numbers a model has, without making them."""
+  with tf.Graph().as_default():
+    return sum(v.shape.num_elements() for v in model_fn().trainable_variables)

@@ -1,0 +1,1 @@
+"""From raw examples to the batches of a model."""

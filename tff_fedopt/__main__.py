@@ -1,0 +1,29 @@
+"""One entry to all commands: `python -m tff_fedopt COMMAND [ARGUMENT …]`."""
+
+import importlib
+import sys
+
+from tff_fedopt.commands import command_line
+
+COMMANDS = ('bench', 'doctor', 'tables', 'train')
+
+
+def main(argv: list[str]) -> int:
+  """Runs a command.
+
+  Args:
+    argv: The command's name, then its arguments.
+
+  Returns:
+    Its exit code.
+  """
+  if not argv or argv[0] not in COMMANDS:
+    wanted = f'unknown command {argv[0]!r}' if argv else 'no command'
+    print(f'tff_fedopt: {wanted}; one of {", ".join(COMMANDS)}', file=sys.stderr)
+    return 2
+  module = importlib.import_module(f'tff_fedopt.commands.{argv[0]}')
+  return module.main(argv[1:])
+
+
+if __name__ == '__main__':
+  command_line.end_with(main, sys.argv[1:])

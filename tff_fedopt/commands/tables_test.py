@@ -1,0 +1,106 @@
+"""The command line of the tables: what it refuses, and how."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tff_fedopt import papers
+from tff_fedopt.commands import tables as command
+from tff_fedopt.tables import plan as plan_lib
+
+
+@pytest.mark.parametrize(
+    'arguments,message',
+    [
+        (['afo_man'], "unknown table 'afo_man'; did you mean afo_main"),
+        (['zzz'], 'there are: afo_main'),
+        (['--profile=big'], "'quick', 'small', 'paper'"),
+        (['--rows=MNIST'], "unknown row 'MNIST'; one of CIFAR-10"),
+        (['--columns=Sgd'], "unknown column 'Sgd'; one of FedAdagrad"),
+        (['--paper=XYZ'], "no table of 'XYZ'; it has tables of AFO"),
+        (['--data_dir=/does/not/exist'], 'there is no folder /does/not/exist'),
+        (['--jobs=0'], 'invalid count'),
+        (['--rounds=x'], 'invalid count'),
+        (['--full'], '--full belongs to --check'),
+        (['--check', '--rounds=2'], '--check goes without'),
+        (['--store_reference', '--rounds=2'], 'goes without --rounds'),
+        (['la_toy', '--rounds=2'], '--rounds: nothing that was chosen is trai'),
+        (
+            ['vra_table1', '--rounds=2', '--rows=kept'],
+            '--rounds: nothing that was chosen is trained',
+        ),
+        (['--prof=quick'], 'unrecognized arguments'),
+        (['--rows='], 'invalid list of labels'),
+        (['--out_dir=/dev/null'], '/dev/null is not a folder'),
+        (['--out_dir=/dev/null/x'], '/dev/null is not a folder'),
+        (
+            ['la_table3', '--rows=Communication', '--columns=FedAvg'],
+            'la_table3 has no cell in row Communication and column FedAvg',
+        ),
+        (['afo_tau', '--check', '--profile=paper'], 'no stored reference'),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_2(arguments, message, capsys):
+  with pytest.raises(SystemExit) as exit_info:
+    command.main(arguments)
+  assert exit_info.value.code == 2
+  error = capsys.readouterr().err
+  assert message in error
+  assert error.count('\n') == 1
+
+
+def test_missing_data_is_one_line_and_exit_2(tmp_path, capsys):
+  arguments = ['--profile=small', f'--data_dir={tmp_path}', '--rows=SO LR']
+  with pytest.raises(SystemExit) as exit_info:
+    command.main(arguments + [f'--out_dir={tmp_path / "out"}'])
+  assert exit_info.value.code == 2
+  error = capsys.readouterr().err
+  assert str(tmp_path) in error and 'no such file' in error
+  assert error.count('\n') == 1
+  assert not (tmp_path / 'out').exists()
+
+
+def test_labels_may_hold_commas():
+  table = papers.get('la_cifar100')
+  wanted = 'server Adam + client AdaGrad, local correction'
+  columns = (*wanted.split(', '), 'server-only Adam')
+  planned = plan_lib.plan(table, plan_lib.Options('quick', columns=columns))
+  assert {p.cell.column for p in planned} == {wanted, 'server-only Adam'}
+
+
+def test_nobody_reads_on():
+  command_line = [sys.executable, '-m', 'tff_fedopt.tables', '--list']
+  process = subprocess.Popen(
+      command_line,
+      stdout=subprocess.PIPE,
+      stderr=subprocess.PIPE,
+      text=True,
+      env={**os.environ, 'PYTHONUNBUFFERED': '1'},
+  )
+  process.stdout.close()
+  assert process.stderr.read() == ''
+  assert process.wait(60) == 141
+
+
+def test_list_names_every_table(capsys):
+  assert command.main(['--list']) == 0
+  text = capsys.readouterr().out
+  for name in papers.names():
+    assert name in text and papers.get(name).shows in text
+
+
+@pytest.mark.parametrize('argument', ['--list', '--help', 'no_such_table'])
+def test_no_tensorflow_for_what_needs_none(argument):
+  program = (
+      'import runpy, sys\n'
+      f'sys.argv = ["tables", {argument!r}]\n'
+      'try:\n'
+      '  runpy.run_module("tff_fedopt.tables", run_name="__main__")\n'
+      'except SystemExit:\n'
+      '  pass\n'
+      'assert "tensorflow" not in sys.modules\n'
+      'assert "matplotlib" not in sys.modules\n'
+  )
+  subprocess.run([sys.executable, '-c', program], check=True, timeout=60)

@@ -1,0 +1,78 @@
+"""Tests of the reductions, with numbers."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from tff_fedopt.experiment import reductions
+
+_NAN = math.nan
+
+
+def _frame(values, **columns):
+  return pd.DataFrame({
+      'round': range(1, len(values) + 1),
+      'validation/accuracy [%]': values,
+      **columns,
+  })
+
+
+@pytest.mark.parametrize(
+    'values, reduction, higher_is_better, expected',
+    [
+        ([1, 2, 3, 4], 'last:2', True, 3.5),
+        ([1, 2, 3, 4], 'last:100', True, 2.5),
+        # Of the last four rounds, two were evaluated.
+        ([9, _NAN, 2, _NAN, 4], 'last:4', True, 3.0),
+        ([1, 5, 3], 'best', True, 5.0),
+        ([1, 5, 3], 'best', False, 1.0),
+        ([1, 5, 3], 'at:2', True, 5.0),
+        ([1, _NAN, 3], 'at:2', True, _NAN),
+        ([1, 5, 3], 'at:4', True, _NAN),
+        ([1, 5, 3, 6], 'rounds_to:5', True, 2.0),
+        ([1, 5, 3, 6], 'rounds_to:6.5', True, math.inf),
+        ([4, _NAN, 3, 1], 'rounds_to:3', False, 3.0),
+        ([1, _NAN, 5, 3], 'median', True, 3.0),
+        # Means of three: 1, 1.5, 2, 4, 4, 3; the last two are 4 and 3.
+        ([1, 2, 3, 7, 2, 0], 'smooth:3:last:2:max', True, 4.0),
+        ([1, 2, 3, 7, 2, 0], 'smooth:3:last:2:min', True, 3.0),
+        ([1, 2, 3, 7, 2, 0], 'smooth:3:last:3:mean', True, 11 / 3),
+        # Evaluated every second round: means of two are 1, 2, 5.
+        ([1, _NAN, 3, _NAN, 7], 'smooth:2:last:3:max', True, 5.0),
+    ],
+)
+def test_reduction(values, reduction, higher_is_better, expected):
+  result = reductions.reduce(
+      _frame(values), 'validation/accuracy', reduction, higher_is_better
+  )
+  assert result == pytest.approx(expected, nan_ok=True)
+
+
+def test_last_rounds_of_a_diverged_run_do_not_exist():
+  frame = _frame([60, 70, _NAN], diverged=[0, 0, 1])
+  assert math.isnan(reductions.reduce(frame, 'validation/accuracy', 'last:2'))
+  assert math.isnan(
+      reductions.reduce(frame, 'validation/accuracy', 'smooth:2:last:2:max')
+  )
+  assert reductions.reduce(frame, 'validation/accuracy', 'best') == 70
+
+
+def test_metric_is_found_with_or_without_unit():
+  frame = _frame([1], **{'validation/accuracy_top5 [%]': [2]})
+  assert reductions.column(frame, 'validation/accuracy') == (
+      'validation/accuracy [%]'
+  )
+  assert reductions.reduce(frame, 'validation/accuracy_top5 [%]', 'at:1') == 2
+  with pytest.raises(ValueError, match="'validation/loss'.*accuracy_top5"):
+    reductions.column(frame, 'validation/loss')
+
+
+@pytest.mark.parametrize(
+    'reduction',
+    ['', 'last', 'last:0', 'last:-1', 'last:x', 'best:2', 'at:', 'mean:3',
+     'rounds_to:x', 'smooth:3:max', 'smooth:3:last:2:median'],
+)
+def test_unknown_reduction_is_refused(reduction):
+  with pytest.raises(ValueError, match='unknown reduction .*smooth:W'):
+    reductions.reduce(_frame([1]), 'validation/accuracy', reduction)

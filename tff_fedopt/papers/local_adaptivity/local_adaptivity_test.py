@@ -1,0 +1,87 @@
+"""The specs of Local Adaptivity's tables: counts, traces, published keys."""
+
+import pytest
+
+from tff_fedopt import algorithms
+from tff_fedopt import papers
+from tff_fedopt.experiment import spec as run_spec
+from tff_fedopt.tables import plan as plan_lib
+from tff_fedopt.tables import published
+from tff_fedopt.tables import results as results_lib
+
+
+def _plan(name, profile='quick'):
+  return plan_lib.plan(papers.get(name), plan_lib.Options(profile=profile))
+
+
+@pytest.mark.parametrize('profile', ['quick', 'paper'])
+def test_grid_has_28_pairs_a_method_and_traces_each_method_once(profile):
+  *cells, server_only, both = _plan('la_lr_grid', profile)
+  assert len(cells) == 56
+  for count in (server_only, both):
+    pairs = {
+        (
+            run.hyperparameters['client_learning_rate'],
+            run.hyperparameters['server_learning_rate'],
+        )
+        for run in count.runs
+    }
+    assert len(pairs) == len(count.runs) == 28
+    # The runs of a pair of optimizers go one after the other with one trace.
+    [_] = {run_spec.group_key(run) for run in count.runs}
+    [key] = {
+        algorithms.trace_key(run.algorithm, dict(run.hyperparameters))
+        for run in count.runs
+    }
+    optimizer = dict(key[1:])['client_optimizer']
+    assert optimizer == ('sgd' if count is server_only else 'adagrad')
+  # The count needs no runs of its own.
+  assert len(plan_lib.run_specs([[*cells, server_only, both]])) == 56
+
+
+@pytest.mark.parametrize(
+    'name', [n for n in papers.names('LA') if n != 'la_toy']
+)
+def test_every_published_number_has_its_cell(name):
+  found = {
+      id(results_lib._published(name, planned.cell))
+      for planned in _plan(name, 'paper')
+  }
+  missing = [
+      (number.row, number.column, number.metric)
+      for number in published.load()
+      if number.table == name and id(number) not in found
+  ]
+  assert not missing
+
+
+def test_corrections_differ_from_their_method_in_the_correction_only():
+  rows = {}
+  for planned in _plan('la_table2'):
+    [run] = planned.runs
+    values = dict(run.hyperparameters)
+    assert values.pop('client_optimizer', 'sgd') == (
+        'sgd' if 'server-only' in planned.cell.column else 'adagrad'
+    )
+    rows.setdefault(planned.cell.row, []).append(values.pop('correction', None))
+  assert set(map(tuple, rows.values())) == {(None, 'none', 'local', 'global')}
+  assert list(rows) == ['SO NWP', 'Shakespeare NCP', 'SO TP']
+
+
+def test_best_proposed_is_one_of_the_corrected():
+  cells = {p.cell.column: p for p in _plan('la_table3')}
+  corrections = [
+      run.hyperparameters['correction']
+      for run in cells['best proposed'].runs
+  ]
+  assert corrections == ['local', 'global'] * 3
+
+
+def test_synchronised_clients_start_from_the_servers_state():
+  cells = {p.cell.key: p for p in _plan('la_sync')}
+  [run] = cells['', 'Shakespeare NCP', 'client states synchronised'].runs
+  assert run.hyperparameters['client_state'] == 'sync'
+  ratio = cells['', 'communication', 'client states synchronised']
+  assert [c.setting.hyperparameters['client_state'] for c in ratio.baseline] == [
+      'restart'
+  ]

@@ -1,0 +1,1 @@
+"""Small problems whose optimum is known."""

@@ -1,0 +1,192 @@
+"""From a table's spec to runs: which cells, candidates and seeds."""
+
+import dataclasses
+import hashlib
+import json
+from typing import Any, Optional, Sequence
+
+import tasks
+from tff_fedopt.tables import measured as measured_lib
+from tff_fedopt.tables import spec as spec_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """What the command line may choose about a table.
+
+  Attributes:
+    profile: `quick`, `small` or `paper`.
+    data_dir: Folder of the canonical files, None for the profile's default.
+    form: `code` or `paper`; None for the form of the table.
+    rows: Labels of rows (or panels) to run, empty for all.
+    columns: Labels of columns to run, empty for all.
+    rounds: Rounds instead of the profile's; such numbers are never compared.
+    seeds: Seeds instead of the profile's, empty for those.
+  """
+
+  profile: str = 'quick'
+  data_dir: Optional[str] = None
+  form: Optional[str] = None
+  rows: Sequence[str] = ()
+  columns: Sequence[str] = ()
+  rounds: Optional[int] = None
+  seeds: Sequence[int] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+  """One candidate setting of a cell as runs, one a seed."""
+
+  setting: spec_lib.Setting
+  runs: tuple[Any, ...]  # RunSpec
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedCell:
+  """A cell with its runs: of its candidates and baseline, or measurements."""
+
+  cell: spec_lib.Cell
+  candidates: tuple[Candidate, ...] = ()
+  baseline: tuple[Candidate, ...] = ()
+  measured: tuple[measured_lib.MeasuredRun, ...] = ()
+
+  @property
+  def runs(self) -> tuple[Any, ...]:
+    """All training runs."""
+    both = (*self.candidates, *self.baseline)
+    return tuple(run for candidate in both for run in candidate.runs)
+
+  @property
+  def seeds(self) -> tuple[int, ...]:
+    runs = self.measured or self.candidates[0].runs
+    return tuple(run.seed for run in runs)
+
+  @property
+  def task_metric(self) -> Any:
+    """The metric of the task; None without one."""
+    if not self.cell.candidates:
+      return None
+    return tasks.info(self.cell.candidates[0].task).metric
+
+  @property
+  def spec_sha(self) -> str:
+    """Changes with whatever decides the number, candidates included."""
+    prints = [run.fingerprint() for run in (*self.runs, *self.measured)]
+    quantity = self.cell.quantity
+    if quantity is not None:
+      decides = dataclasses.asdict(quantity)
+      for name in ('decimals', 'tolerance', 'logarithmic'):
+        del decides[name]
+      prints.append(json.dumps(decides, sort_keys=True))
+    return hashlib.sha256('\n'.join(prints).encode()).hexdigest()[:16]
+
+
+def plan(
+    spec: spec_lib.TableSpec, options: Options
+) -> tuple[PlannedCell, ...]:
+  """Turns the cells of a table into run specs.
+
+  Args:
+    spec: The table.
+    options: Profile, filters and overrides.
+
+  Returns:
+    The planned cells, in the order of the table.
+
+  Raises:
+    ValueError: If a filter names no row or column, or a setting is refused.
+  """
+  cells = spec.cells(options.profile, options.form)
+  row_names = {c.row for c in cells} | {c.panel for c in cells if c.panel}
+  rows = _labels(spec, 'row', options.rows, row_names)
+  columns = _labels(spec, 'column', options.columns, {c.column for c in cells})
+  seeds = options.seeds or spec.seeds[options.profile]
+  planned = []
+  for cell in cells:
+    if rows and not {cell.row, cell.panel} & rows:
+      continue
+    if columns and cell.column not in columns:
+      continue
+    if cell.measure:
+      calls = tuple(
+          measured_lib.MeasuredRun(cell.measure, seed) for seed in seeds
+      )
+      planned.append(PlannedCell(cell, measured=calls))
+      continue
+    candidates, baseline = (
+        tuple(_candidate(setting, options, seeds) for setting in settings)
+        for settings in (cell.candidates, cell.baseline)
+    )
+    planned.append(PlannedCell(cell, candidates, baseline))
+  if not planned:
+    raise ValueError(
+        f'{spec.id} has no cell in row {" or ".join(sorted(rows))} and column'
+        f' {" or ".join(sorted(columns))}'
+    )
+  return tuple(planned)
+
+
+def _candidate(setting, options, seeds):
+  from tff_fedopt.experiment import spec as run_spec
+
+  runs = tuple(
+      run_spec.RunSpec(
+          task=setting.task,
+          algorithm=setting.algorithm,
+          hyperparameters=setting.hyperparameters,
+          rounds=options.rounds or setting.rounds,
+          cohort_size=setting.cohort_size,
+          batch_size=setting.batch_size,
+          local_epochs=setting.local_epochs,
+          seed=seed,
+          profile=options.profile,
+          data_dir=options.data_dir,
+          task_options=setting.task_options,
+          evaluate_every=setting.evaluate_every,
+          validation_examples=setting.validation_examples,
+          cohorts=setting.cohorts,
+      )
+      for seed in seeds
+  )
+  return Candidate(setting, runs)
+
+
+def _labels(spec, what, wanted, known):
+  """Puts labels that hold commas together again; checks that all are known."""
+  found, parts = set(), list(wanted)
+  while parts:
+    for length in range(len(parts), 0, -1):
+      label = ', '.join(parts[:length])
+      if label in known:
+        break
+    else:
+      raise ValueError(
+          f'{spec.id}: unknown {what} {parts[0]!r}; one of'
+          f' {"; ".join(sorted(known))}'
+      )
+    found.add(label)
+    parts = parts[length:]
+  return found
+
+
+def run_specs(plans: Sequence[Sequence[PlannedCell]]) -> list[Any]:
+  """Returns the training runs of several tables, each once."""
+  return _once(
+      run for planned in plans for cell in planned for run in cell.runs
+  )
+
+
+def measured_runs(
+    plans: Sequence[Sequence[PlannedCell]],
+) -> list[measured_lib.MeasuredRun]:
+  """Returns the measurements of several tables, each once."""
+  return _once(
+      run for planned in plans for cell in planned for run in cell.measured
+  )
+
+
+def _once(runs):
+  unique = {}
+  for run in runs:
+    unique.setdefault(run.fingerprint(), run)
+  return list(unique.values())

@@ -1,0 +1,1 @@
+"""A table's result as Markdown, LaTeX and figures."""

@@ -1,0 +1,129 @@
+"""From finished runs to the numbers of a table, with their verdicts."""
+
+import dataclasses
+import math
+import statistics
+from typing import Any, Mapping, Optional, Sequence
+
+from tff_fedopt.tables import compare
+from tff_fedopt.tables import plan as plan_lib
+from tff_fedopt.tables import published
+from tff_fedopt.tables import reduce as reduce_lib
+from tff_fedopt.tables import spec as spec_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class CellResult:
+  """A cell with its number.
+
+  Attributes:
+    planned: What was to be run.
+    metric: What the number is: the cell's quantity, or the task's metric.
+    status: `done`, `diverged`, `failed` or `not run`.
+    values: The number of each seed, in the metric's unit.
+    setting: The candidate whose number it is; None without one.
+    curves: Of each seed: (rounds, values), values in the metric's unit; of a
+      measurement with what it has beside them.
+    provenance: Of the first run: versions, commit, cores, task, data kind.
+    paper: The published number, None if there is none.
+    verdict: See `compare.verdict`.
+  """
+
+  planned: plan_lib.PlannedCell
+  metric: Any
+  status: str
+  values: tuple[float, ...] = ()
+  setting: Optional[spec_lib.Setting] = None
+  curves: tuple[tuple[Sequence[float], ...], ...] = ()
+  provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  paper: Optional[published.Published] = None
+  verdict: str = compare.NOT_RUN
+
+  @property
+  def cell(self) -> spec_lib.Cell:
+    return self.planned.cell
+
+  @property
+  def mean(self) -> Optional[float]:
+    return statistics.fmean(self.values) if self.values else None
+
+  @property
+  def std(self) -> Optional[float]:
+    known = len(self.values) > 1 and all(map(math.isfinite, self.values))
+    return statistics.stdev(self.values) if known else None
+
+
+@dataclasses.dataclass(frozen=True)
+class TableResult:
+  spec: spec_lib.TableSpec
+  options: plan_lib.Options
+  cells: tuple[CellResult, ...]
+
+  @property
+  def form(self) -> str:
+    return self.options.form or self.spec.form
+
+  @property
+  def data_kinds(self) -> tuple[str, ...]:
+    kinds = {c.provenance.get('data_kind') for c in self.cells} - {None}
+    return tuple(sorted(kinds))
+
+  @property
+  def panels(self) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(c.cell.panel for c in self.cells))
+
+
+def reduce(
+    spec: spec_lib.TableSpec,
+    options: plan_lib.Options,
+    planned: Sequence[plan_lib.PlannedCell],
+    results: Mapping[str, Any],
+) -> TableResult:
+  """Turns runs into the numbers of a table.
+
+  Args:
+    spec: The table.
+    options: As given to `plan`.
+    planned: What `plan` returned.
+    results: Fingerprint of the run to its RunResult or MeasuredResult.
+
+  Returns:
+    The table with its numbers; see `cells.reduce` for the rule.
+  """
+  reduction = spec.reduction[options.profile]
+  cells = []
+  for plan_cell in planned:
+    numbers = reduce_lib.reduce(
+        plan_cell, plan_cell.task_metric, reduction, results
+    )
+    result = CellResult(
+        plan_cell,
+        plan_cell.cell.quantity or plan_cell.task_metric,
+        **numbers._asdict(),
+        paper=_published(spec.id, plan_cell.cell),
+    )
+    cells.append(dataclasses.replace(result, verdict=_verdict(result, options)))
+  return TableResult(spec, options, tuple(cells))
+
+
+def _published(table, cell):
+  metric = cell.quantity and cell.quantity.name
+  return published.find(table, cell.row, cell.column, metric)
+
+
+def _verdict(result, options):
+  kind = result.provenance.get('data_kind')
+  comparable = kind == 'computed' or (
+      options.profile == 'paper'
+      and kind == 'canonical'
+      and not options.rounds
+  )
+  paper = result.paper
+  return compare.verdict(
+      result.status,
+      result.mean,
+      result.std,
+      paper.value if paper else None,
+      paper.std if paper else None,
+      comparable,
+  )
