@@ -5,7 +5,7 @@
 
 import difflib
 import importlib
-from typing import Any, Optional
+from typing import Any
 
 from tasks import task as _task
 
@@ -44,10 +44,10 @@ def load(
     name: str,
     *,
     profile: str = 'quick',
-    data_dir: Optional[str] = None,
+    data_dir: str | None = None,
     seed: int = 0,
-    batch_size: Optional[int] = None,
-    local_epochs: Optional[int] = None,
+    batch_size: int | None = None,
+    local_epochs: int | None = None,
     **options: Any,
 ) -> _task.Task:
   """Opens the data of a task and puts the model beside it.

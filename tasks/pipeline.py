@@ -4,7 +4,7 @@ import collections
 from collections.abc import Callable
 import dataclasses
 import functools
-from typing import Any, Optional
+from typing import Any
 
 import tensorflow as tf
 
@@ -37,14 +37,14 @@ class Pipeline:
 
   prepare: Callable[..., Any]
   prepare_eval: Callable[..., Any]
-  x: tuple[tuple[Optional[int], ...], str]
-  y: tuple[tuple[Optional[int], ...], str]
+  x: tuple[tuple[int | None, ...], str]
+  y: tuple[tuple[int | None, ...], str]
   shuffle_buffer: int
   eval_batch_size: int
-  decode: Optional[Callable[..., Any]] = None
-  max_examples: Optional[int] = None
-  validation_examples: Optional[int] = None
-  relabel: Optional[Callable[..., Any]] = None
+  decode: Callable[..., Any] | None = None
+  max_examples: int | None = None
+  validation_examples: int | None = None
+  relabel: Callable[..., Any] | None = None
 
 
 def assemble(

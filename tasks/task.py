@@ -6,7 +6,7 @@ and options can be listed and checked at once.
 
 from collections.abc import Callable, Mapping
 import dataclasses
-from typing import Any, Optional
+from typing import Any
 
 PROFILES = ('quick', 'small', 'paper')
 
@@ -74,7 +74,7 @@ class Option:
 
   default: Any
   doc: str
-  choices: Optional[tuple[Any, ...]] = None
+  choices: tuple[Any, ...] | None = None
   minimum: float = 0
   quick: Any = None
 
@@ -190,7 +190,7 @@ class Request:
   """
 
   profile: str
-  data_dir: Optional[str]
+  data_dir: str | None
   seed: int
   batch_size: int
   local_epochs: int
@@ -206,7 +206,7 @@ class Request:
     """Whether the reduced model is asked for."""
     return self.options['model'] == 'reduced'
 
-  def folder(self, dataset: str) -> Optional[str]:
+  def folder(self, dataset: str) -> str | None:
     """Returns the `data_dir` to open, after making embedded data if needed."""
     if self.is_synthetic:
       from tasks import synthetic  # pylint: disable=g-import-not-at-top

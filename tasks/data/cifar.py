@@ -8,11 +8,12 @@ of that loader's file, or from TensorFlow Datasets too.
 """
 
 import collections
+from collections.abc import Iterator, Mapping
 import dataclasses
 import hashlib
 import json
 import os
-from typing import Any, Iterator, Mapping, Optional
+from typing import Any
 
 import numpy as np
 
@@ -204,7 +205,7 @@ def _folder(source: _Source, settings: Mapping[str, Any]) -> str:
 
 def open_split(
     dataset: str,
-    data_dir: Optional[str] = None,
+    data_dir: str | None = None,
     *,
     rule: str = 'hsu',
     num_clients: int = 500,
@@ -266,7 +267,7 @@ def open_split(
 
 
 def _source(
-    dataset: str, data_dir: Optional[str], allow_download: bool
+    dataset: str, data_dir: str | None, allow_download: bool
 ) -> _Source:
   """The images of a folder: in one file, or of TensorFlow Datasets."""
   data_dir = os.path.expanduser(data_dir or sources.default_data_dir())
@@ -305,7 +306,7 @@ def _open_images(path: str):
 
 
 def open_cifar100(
-    data_dir: Optional[str] = None,
+    data_dir: str | None = None,
     *,
     num_clients: int = 500,
     size: int = 100,

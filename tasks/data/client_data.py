@@ -10,9 +10,10 @@ stays flat however many rounds are run.
 import abc
 import bisect
 import collections
+from collections.abc import Callable, Mapping, Sequence
 import copy
 import threading
-from typing import Any, Callable, Mapping, Optional, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -53,7 +54,7 @@ def example_order(
     *,
     shuffle_buffer: int,
     local_epochs: int = 1,
-    max_examples: Optional[int] = None,
+    max_examples: int | None = None,
 ) -> np.ndarray:
   """Returns the order in which a client goes through its examples.
 
@@ -225,15 +226,15 @@ class PreparedClients(SeededClients):
       prepare: Prepare,
       *,
       batch_size: int,
-      decode: Optional[Decode] = None,
+      decode: Decode | None = None,
       local_epochs: int = 1,
-      max_examples: Optional[int] = None,
+      max_examples: int | None = None,
       shuffle_buffer: int = 1000,
       take_before_shuffle: bool = False,
       cache_bytes: int = 1 << 30,
-      sizes: Optional[np.ndarray] = None,
-      element_spec: Optional[Any] = None,
-      relabel: Optional[Relabel] = None,
+      sizes: np.ndarray | None = None,
+      element_spec: Any | None = None,
+      relabel: Relabel | None = None,
   ):
     """Wraps the client data of a canonical loader.
 
@@ -302,7 +303,7 @@ class PreparedClients(SeededClients):
     return self._raw.client_ids
 
   @property
-  def sizes(self) -> Optional[np.ndarray]:
+  def sizes(self) -> np.ndarray | None:
     """Examples of each client, in the order of `client_ids`; None if unread."""
     return self._sizes
 
@@ -360,13 +361,13 @@ class PreparedClients(SeededClients):
 
 def evaluation_batches(
     raw: tff.simulation.datasets.ClientData,
-    decode: Optional[Decode],
+    decode: Decode | None,
     prepare_eval: PrepareEval,
     batch_size: int,
-    limit: Optional[int] = None,
+    limit: int | None = None,
     *,
     cache_bytes: int = 1 << 28,
-    element_spec: Optional[Any] = None,
+    element_spec: Any | None = None,
 ) -> tf.data.Dataset:
   """Returns the examples of all clients, in client order, as batches.
 

@@ -8,14 +8,13 @@ download it otherwise. These read the unpacked files where TFF leaves them,
 import itertools
 import json
 import os
-from typing import Optional
 
 from tasks.data import sources
 
 WORDS, TAGS = 'stackoverflow.word_count', 'stackoverflow.tag_count'
 
 
-def path_of(data_dir: Optional[str], name: str) -> str:
+def path_of(data_dir: str | None, name: str) -> str:
   """Where the count file must be, in the folder of the data file."""
   data_dir = os.path.expanduser(data_dir or sources.default_data_dir())
   folder = os.path.join(data_dir, 'datasets')
@@ -29,7 +28,7 @@ def path_of(data_dir: Optional[str], name: str) -> str:
   return path
 
 
-def require(data_dir: Optional[str], *names: str) -> None:
+def require(data_dir: str | None, *names: str) -> None:
   """Checks that the data file and count files are there; names all missing.
 
   Args:
@@ -66,7 +65,7 @@ def _head(names: list[str], size: int, path: str, what: str) -> list[str]:
   return names[:size]
 
 
-def words(data_dir: Optional[str], size: int = 10_000) -> list[str]:
+def words(data_dir: str | None, size: int = 10_000) -> list[str]:
   """Returns the most frequent words: the head of the file, in its order.
 
   Args:
@@ -94,7 +93,7 @@ def words(data_dir: Optional[str], size: int = 10_000) -> list[str]:
   return _head(names, size, path, 'words')
 
 
-def tags(data_dir: Optional[str], size: int = 500) -> list[str]:
+def tags(data_dir: str | None, size: int = 500) -> list[str]:
   """Returns the most frequent tags, ties in the order of the file.
 
   Args:

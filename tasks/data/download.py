@@ -10,7 +10,6 @@ import argparse
 import os
 import shutil
 import sys
-from typing import Optional
 
 from tasks.data import counts
 from tasks.data import file_check
@@ -18,7 +17,7 @@ from tasks.data import sources
 from tasks.data import sqlite_writer
 
 
-def download(dataset: str, data_dir: Optional[str] = None) -> str:
+def download(dataset: str, data_dir: str | None = None) -> str:
   """Downloads a data set unless it is there.
 
   Args:
@@ -77,7 +76,7 @@ def _download_counts(data_dir: str) -> None:
       ) from e
 
 
-def main(argv: Optional[list[str]] = None) -> int:
+def main(argv: list[str] | None = None) -> int:
   """Downloads what the command line names; returns the exit code."""
   parser = argparse.ArgumentParser(prog='download')
   parser.error = lambda message: parser.exit(2, f'download: {message}\n')

@@ -5,12 +5,13 @@ a finished one, so files cut short or damaged do occur. The checks need neither
 TensorFlow nor a full read.
 """
 
+from collections.abc import Mapping
 import contextlib
 import dataclasses
 import hashlib
 import os
 import sqlite3
-from typing import Any, Mapping, Optional
+from typing import Any
 
 import numpy as np
 
@@ -174,7 +175,7 @@ def check_file(
     dataset: str,
     split_names: Mapping[str, str],
     *,
-    published: Optional[Mapping[str, tuple[int, int]]] = None,
+    published: Mapping[str, tuple[int, int]] | None = None,
     repair: str = 'delete it and run again',
 ) -> Found:
   """Checks a data file in well under a second, whatever its size.

@@ -4,7 +4,8 @@ The local loop of a federated process over this one client is centralized
 training through the very same code.
 """
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf

@@ -4,9 +4,10 @@ The loaders are used as they are; nothing of TensorFlow is imported before the
 checks are done.
 """
 
+from collections.abc import Mapping
 import dataclasses
 import os
-from typing import Any, Mapping, Optional
+from typing import Any
 
 from tasks.data import file_check
 
@@ -133,7 +134,7 @@ def opened(found: Found, clients: Mapping[str, Any]) -> Opened:
   return Opened(**fields, clients=clients)
 
 
-def find(dataset: str, data_dir: Optional[str] = None) -> Found:
+def find(dataset: str, data_dir: str | None = None) -> Found:
   """Finds and checks the file of a data set; imports no TensorFlow.
 
   Args:
@@ -216,7 +217,7 @@ def _check_features(found: Found) -> None:
     )
 
 
-def open_clients(dataset: str, data_dir: Optional[str] = None) -> Opened:
+def open_clients(dataset: str, data_dir: str | None = None) -> Opened:
   """Opens a federated data set through TFF's loader, after checking its file.
 
   Example:

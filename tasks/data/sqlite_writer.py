@@ -9,11 +9,11 @@ Needs neither TensorFlow nor TFF.
 """
 
 import collections
+from collections.abc import Callable, Iterable, Iterator, Mapping
 import contextlib
 import fcntl
 import os
 import sqlite3
-from typing import Callable, Iterable, Iterator, Mapping, Optional
 
 import numpy as np
 
@@ -127,7 +127,7 @@ def build_once(path: str, build: Callable[[str], None]) -> str:
 def write_database(
     path: str,
     clients: Iterable[tuple[str, str, Iterable[bytes]]],
-    provenance: Optional[Mapping[str, str]] = None,
+    provenance: Mapping[str, str] | None = None,
 ) -> dict[str, tuple[int, int]]:
   """Writes client data to a new SQLite file.
 

@@ -11,7 +11,6 @@ users with a Zipf vocabulary) and say of themselves that they are synthetic.
 
 import json
 import os
-from typing import Optional
 
 import numpy as np
 
@@ -115,7 +114,7 @@ _GENERATORS = {
 }
 
 
-def ensure(dataset: str, data_dir: Optional[str] = None) -> str:
+def ensure(dataset: str, data_dir: str | None = None) -> str:
   """Makes the synthetic files of a data set unless they are there.
 
   Safe when two processes start at once; a finished file appears all at once.

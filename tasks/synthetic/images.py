@@ -1,6 +1,7 @@
 """Synthetic handwriting by writers, and photographs in a label hierarchy."""
 
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 

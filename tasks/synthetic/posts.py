@@ -1,7 +1,8 @@
 """Synthetic questions and answers of topical users, like Stack Overflow's."""
 
 import collections
-from typing import Any, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 

@@ -1,6 +1,7 @@
 """Synthetic speeches of roles with dialects, over TFF's 86 characters."""
 
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 

@@ -15,7 +15,6 @@ Source: FedVRA, equation (14).
 
 from collections.abc import Mapping, Sequence
 import math
-from typing import Optional
 
 
 def check_all(
@@ -96,12 +95,12 @@ def check_pull(name: str, pull: float, rate: float, whose: str = '') -> None:
 
 
 def _check(
-    a: Optional[float],
+    a: float | None,
     gamma: float,
     rate: float,
     steps: Sequence[int],
     whose: str,
-) -> Optional[str]:
+) -> str | None:
   check_pull('gamma', gamma, rate, whose)
   shrink = gamma * rate
   s, at = 0.0, 0

@@ -10,7 +10,7 @@ import math
 import numbers
 import os
 import typing
-from typing import Any, Optional
+from typing import Any
 import warnings
 
 from tff_fedopt.algorithms import dual_range
@@ -116,30 +116,30 @@ class Hyperparameters:
       'λ of the term λ/2 ‖x‖² in local training',
       _not_negative,
   )
-  max_gradient_norm: Optional[float] = _field(
+  max_gradient_norm: float | None = _field(
       None, 'local gradients are clipped at this global norm', _positive
   )
   client_optimizer: str = _field(
       'sgd', 'the client optimizer', _one_of(*CLIENT_OPTIMIZERS)
   )
-  client_momentum: Optional[float] = _field(
+  client_momentum: float | None = _field(
       None, 'ρ of a client optimizer with momentum (0.9)', _below_one
   )
-  client_beta1: Optional[float] = _field(
+  client_beta1: float | None = _field(
       None, 'β₁ of client Adam and Yogi (0.9)', _below_one
   )
-  client_beta2: Optional[float] = _field(
+  client_beta2: float | None = _field(
       None, 'β₂ of client Adam and Yogi (0.999)', _below_one
   )
-  client_epsilon: Optional[float] = _field(
+  client_epsilon: float | None = _field(
       None,
       'ε of an adaptive client optimizer, added to the root (0.001)',
       _positive,
   )
-  client_initial_accumulator: Optional[float] = _field(
+  client_initial_accumulator: float | None = _field(
       None, 'v before the first local step (0)', _not_negative
   )
-  client_bias_correction: Optional[bool] = _field(
+  client_bias_correction: bool | None = _field(
       None,
       'bias correction of client Adam and Yogi (paper: off, code: on, as Keras)',
   )
@@ -160,10 +160,10 @@ class Hyperparameters:
       'measure Δ, the mean of ‖x − last local model‖² (paper: of all clients,'
       ' code: of the cohort); costs an upload and a file per client',
   )
-  num_clients: Optional[int] = _field(
+  num_clients: int | None = _field(
       None, 'C, the number of registered clients', _positive
   )
-  state_dir: Optional[str] = _field(
+  state_dir: str | None = _field(
       None,
       'directory where clients keep what they remember between rounds',
       lambda v: None if v else 'a directory',
@@ -252,7 +252,7 @@ class FedAdagrad(LocallyAdaptive):
       1e-3, 'τ, the adaptivity, added to the root of v', _positive
   )
   beta1: float = _field(0.0, 'β₁, first-moment decay of the server', _below_one)
-  initial_accumulator: Optional[float] = _field(
+  initial_accumulator: float | None = _field(
       None, 'v before the first round (paper: τ², code: 0)', _not_negative
   )
 
@@ -266,12 +266,12 @@ class FedAdam(FedAdagrad):
   """FedAdam."""
 
   beta1: float = _field(0.9, 'β₁, first-moment decay of the server', _below_one)
-  beta2: Optional[float] = _field(
+  beta2: float | None = _field(
       None,
       'β₂, second-moment decay of the server (paper: 0.99, code: 0.999)',
       _below_one,
   )
-  bias_correction: Optional[bool] = _field(
+  bias_correction: bool | None = _field(
       None,
       'η √(1 − β₂^t) / (1 − β₁^t) in place of η (paper: off, code: on)',
   )
@@ -419,7 +419,7 @@ class FedAdmm(Hyperparameters):
 
   client_weighting: str = _weighting_uniform()
   gamma: float = _field(0.1, 'γ of the penalty γ/2 ‖x_i − x‖²', _positive)
-  per_client: Optional[str] = _field(
+  per_client: str | None = _field(
       None,
       'what differs between clients, JSON such as {"gamma": {"client id": 0.2},'
       ' "local_steps": {"client id": [3, 1]}}; also client_learning_rate,'
@@ -606,10 +606,10 @@ def _checked(field, value):
 
 
 def _kind(field):
-  if field.type in (bool, Optional[bool]):
+  if field.type in (bool, bool | None):
     return 'true or false'
-  if field.type in (str, Optional[str]):
+  if field.type in (str, str | None):
     return 'text'
-  if field.type in (int, Optional[int]):
+  if field.type in (int, int | None):
     return 'a whole number'
   return 'a number'

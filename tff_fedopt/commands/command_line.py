@@ -4,7 +4,6 @@ import argparse
 import os
 import pathlib
 import sys
-from typing import Optional
 
 from tasks.data import sources
 
@@ -36,7 +35,7 @@ def check_folder(flag: str, path: str | os.PathLike[str]) -> None:
     )
 
 
-def check_data_dir(path: Optional[str]) -> None:
+def check_data_dir(path: str | None) -> None:
   """Checks `--data_dir`, None for the default, and where data are kept.
 
   Raises:

@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Optional
 import zipfile
 
 from tasks.data import counts
@@ -50,7 +49,7 @@ class Finding:
 
   subject: str
   text: str
-  remedy: Optional[str] = None
+  remedy: str | None = None
   is_data: bool = False
 
 
@@ -99,7 +98,7 @@ def check_embedded(folder: str) -> Finding:
   return Finding('embedded', f'{len(files)} files, {_gib(size)} in {folder}')
 
 
-def _check_images(task: str, data_dir: str) -> Optional[Finding]:
+def _check_images(task: str, data_dir: str) -> Finding | None:
   """Looks for images outside TFF's own files; None if there are none."""
   npz = pathlib.Path(data_dir, f'{task}.npz')
   if task == 'cifar10' and npz.exists():
@@ -217,7 +216,7 @@ def check_hello(timeout: float, code: str = _HELLO) -> Finding:
   )
 
 
-def diagnose(data_dir: Optional[str], timeout: float):
+def diagnose(data_dir: str | None, timeout: float):
   """Yields the findings, the slow one last.
 
   Args:
@@ -251,7 +250,7 @@ def diagnose(data_dir: Optional[str], timeout: float):
   yield check_hello(timeout)
 
 
-def main(argv: Optional[list[str]] = None) -> int:
+def main(argv: list[str] | None = None) -> int:
   """Prints the findings and a last line: READY, or the one thing to do."""
   parser = command_line.Parser(
       prog='doctor',

@@ -5,11 +5,11 @@ wrong usage or missing data.
 """
 
 import argparse
+from collections.abc import Sequence
 import os
 import pathlib
 import signal
 import sys
-from typing import Sequence
 
 from tff_fedopt import papers
 from tff_fedopt.commands import command_line

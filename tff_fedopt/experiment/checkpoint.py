@@ -6,7 +6,7 @@ import io
 import json
 import pathlib
 import re
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -98,7 +98,7 @@ class Store:
     for old in rounds[: len(rounds) - keep]:
       self.path(old).unlink(missing_ok=True)
 
-  def load(self, template: Any, fingerprint: str) -> Optional[Checkpoint]:
+  def load(self, template: Any, fingerprint: str) -> Checkpoint | None:
     """Returns the newest checkpoint, or None if there is none.
 
     Args:

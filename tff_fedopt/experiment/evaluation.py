@@ -2,7 +2,7 @@
 
 import collections
 from collections.abc import Callable, Mapping
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -44,7 +44,7 @@ class Evaluator:
       self,
       weights: tff.learning.models.ModelWeights,
       dataset: tf.data.Dataset,
-      max_examples: Optional[int] = None,
+      max_examples: int | None = None,
   ) -> Mapping[str, Any]:
     """Returns the model's metrics on a dataset.
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 import json
 import os
 import pathlib
-from typing import Any, Union
+from typing import Any
 
-Path = Union[str, os.PathLike]
+Path = str | os.PathLike
 
 
 def write_atomically(path: Path, chunks: Iterable[bytes]) -> None:

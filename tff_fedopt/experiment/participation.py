@@ -12,7 +12,7 @@ Source: FedVRA, Algorithm 1, whose server samples client i with probability p_i.
 """
 
 from collections.abc import Mapping
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ KINDS = ('equal', 'examples')
 _CERTAIN = 1 - 1e-9
 
 
-def parse(text: str) -> Union[str, dict[str, float]]:
+def parse(text: str) -> str | dict[str, float]:
   """Reads the text.
 
   Args:
@@ -54,7 +54,7 @@ def parse(text: str) -> Union[str, dict[str, float]]:
   return {client_id: float(weight) for client_id, weight in given.items()}
 
 
-def of_clients(text: str, client_data: Any, size: int) -> Optional[np.ndarray]:
+def of_clients(text: str, client_data: Any, size: int) -> np.ndarray | None:
   """How likely each client of a data set is to take part.
 
   Args:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable
 import dataclasses
 import os
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Program:
   process: Any
   evaluate: evaluation.Evaluator
   initial_state: Any
-  probabilities: Optional[np.ndarray]
+  probabilities: np.ndarray | None
 
 
 class Programs:

@@ -7,7 +7,7 @@ import os
 import pathlib
 import platform
 import subprocess
-from typing import Any, Optional
+from typing import Any
 
 _PACKAGES = {
     'tff': 'tensorflow-federated',
@@ -52,7 +52,7 @@ def _versions():
 
 
 @functools.cache
-def commit() -> Optional[str]:
+def commit() -> str | None:
   """Returns the code's commit, `-dirty` if changed since, or None."""
   root = pathlib.Path(__file__).resolve().parents[2]
   try:

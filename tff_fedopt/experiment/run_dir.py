@@ -7,7 +7,7 @@ import json
 import os
 import pathlib
 import shutil
-from typing import Any, Optional
+from typing import Any
 
 import pandas as pd
 
@@ -101,7 +101,7 @@ class RunDir:
 
   def admit(
       self, spec: spec_lib.RunSpec, resume: bool
-  ) -> Optional[RunResult]:
+  ) -> RunResult | None:
     """Decides whether a run may use the directory.
 
     An empty or new directory: yes. The same run, finished: its result is

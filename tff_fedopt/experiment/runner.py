@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 import time
-from typing import Optional, Union
 
 import tqdm
 
@@ -27,12 +26,12 @@ Settings = spec_lib.Settings
 
 def run_experiment(
     spec: spec_lib.RunSpec,
-    run_dir: Union[str, os.PathLike],
+    run_dir: str | os.PathLike,
     *,
     resume: bool = False,
     retries: int = 0,
     settings: Settings = Settings(),
-    programs: Optional[program_lib.Programs] = None,
+    programs: program_lib.Programs | None = None,
 ) -> RunResult:
   """Trains and evaluates as a spec says, and records everything.
 

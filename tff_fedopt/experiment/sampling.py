@@ -6,7 +6,6 @@ run in another process draw exactly the same numbers.
 
 from collections.abc import Sequence
 import hashlib
-from typing import Optional
 
 import numpy as np
 
@@ -159,7 +158,7 @@ class Cohorts(Sequence):
       first: int,
       last: int,
       kind: str = 'fixed',
-      probabilities: Optional[np.ndarray] = None,
+      probabilities: np.ndarray | None = None,
   ):
     """Draws for the rounds `first` to `last`, both included.
 

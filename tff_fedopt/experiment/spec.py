@@ -4,7 +4,7 @@ from collections.abc import Hashable, Mapping
 import dataclasses
 import hashlib
 import json
-from typing import Any, Optional
+from typing import Any
 
 from tff_fedopt.experiment import participation
 from tff_fedopt.experiment import sampling
@@ -50,16 +50,16 @@ class RunSpec:
   task: str
   algorithm: str
   hyperparameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-  rounds: Optional[int] = None
-  cohort_size: Optional[int] = None
-  batch_size: Optional[int] = None
-  local_epochs: Optional[int] = None
+  rounds: int | None = None
+  cohort_size: int | None = None
+  batch_size: int | None = None
+  local_epochs: int | None = None
   seed: int = 0
   profile: str = 'quick'
-  data_dir: Optional[str] = None
+  data_dir: str | None = None
   task_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   evaluate_every: int = 1
-  validation_examples: Optional[int] = None
+  validation_examples: int | None = None
   cohorts: str = 'fixed'
   participation: str = 'equal'
 

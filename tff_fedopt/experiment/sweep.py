@@ -6,7 +6,7 @@ import math
 import os
 import pathlib
 import traceback
-from typing import Any, Optional, Union
+from typing import Any
 
 import pandas as pd
 
@@ -23,7 +23,7 @@ _PIECES_PER_JOB = 3
 
 def run_all(
     specs: Sequence[spec_lib.RunSpec],
-    out_dir: Union[str, os.PathLike],
+    out_dir: str | os.PathLike,
     *,
     jobs: int = 1,
     resume: bool = False,
@@ -31,7 +31,7 @@ def run_all(
     settings: spec_lib.Settings = spec_lib.Settings(
         keep_last=False, test=False
     ),
-    on_result: Optional[Callable[[RunResult], None]] = None,
+    on_result: Callable[[RunResult], None] | None = None,
 ) -> list[RunResult]:
   """Runs many specs, each in a directory of its own below `out_dir`.
 
@@ -153,7 +153,7 @@ def error_line(error: BaseException) -> str:
   return lines[0] if lines else type(error).__name__
 
 
-def _finished(spec, out_dir) -> Optional[RunResult]:
+def _finished(spec, out_dir) -> RunResult | None:
   """The result of a cell that was finished before; None if it was not."""
   directory = run_dir_lib.RunDir(cell_dir(spec, out_dir))
   if not directory.path.exists():

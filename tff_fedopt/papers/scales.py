@@ -3,8 +3,9 @@
 The paper profile has no entry here: it is the published setting of each task.
 """
 
+from collections.abc import Mapping
 import dataclasses
-from typing import Any, Mapping, Optional
+from typing import Any
 
 import tasks
 from tff_fedopt.papers.afo import settings
@@ -20,9 +21,9 @@ class Scale:
   rounds: int
   cohort_size: int
   evaluate_every: int
-  validation_examples: Optional[int] = None
-  local_epochs: Optional[int] = None
-  batch_size: Optional[int] = None
+  validation_examples: int | None = None
+  local_epochs: int | None = None
+  batch_size: int | None = None
   task_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 

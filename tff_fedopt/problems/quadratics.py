@@ -8,10 +8,11 @@ Every client takes part in every round with equal weight, in float64.
 """
 
 import collections
+from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
 import json
-from typing import Any, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 

@@ -5,7 +5,8 @@ batch, so that a local step is a full gradient step.
 """
 
 import collections
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 

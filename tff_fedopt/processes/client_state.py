@@ -30,7 +30,7 @@ import json
 import os
 import pathlib
 import re
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -66,7 +66,7 @@ class Store:
     """
     self._memory = dict(memory)
 
-  def claim(self, state_dir: Union[str, os.PathLike], specs) -> str:
+  def claim(self, state_dir: str | os.PathLike, specs) -> str:
     """Makes a directory, or refuses one that belongs to something else.
 
     Args:
@@ -192,10 +192,10 @@ class Store:
 
 
 def collect(
-    state_dir: Union[str, os.PathLike],
+    state_dir: str | os.PathLike,
     round_num: int,
     run: int,
-    client_ids: Optional[Collection[str]] = None,
+    client_ids: Collection[str] | None = None,
 ) -> int:
   """Deletes what no round from `round_num` on can read.
 
@@ -265,7 +265,7 @@ def take_back(state: Any) -> int:
 
 
 def take_stock(
-    state_dir: Union[str, os.PathLike], round_num: int, run: int
+    state_dir: str | os.PathLike, round_num: int, run: int
 ) -> None:
   """Writes down which files a run needs to go on from a checkpoint.
 
@@ -297,9 +297,9 @@ def take_stock(
 
 
 def require(
-    state_dir: Union[str, os.PathLike],
+    state_dir: str | os.PathLike,
     run: int,
-    round_num: Optional[int] = None,
+    round_num: int | None = None,
 ) -> None:
   """Refuses to go on with a run whose clients' memory is gone.
 
@@ -336,13 +336,13 @@ def require(
       )
 
 
-def run_number(state: Any) -> Optional[int]:
+def run_number(state: Any) -> int | None:
   """The run's number in a server state; None where clients keep nothing."""
   held = _held(state)
   return int(held['run']) if held else None
 
 
-def directory(state: Any) -> Optional[str]:
+def directory(state: Any) -> str | None:
   """The directory in a server state; None where clients keep nothing."""
   held = _held(state)
   if not held:
@@ -358,8 +358,8 @@ def _held(state):
 
 
 def translate(
-    error: BaseException, state_dir: Union[str, os.PathLike]
-) -> Optional[ClientStateError]:
+    error: BaseException, state_dir: str | os.PathLike
+) -> ClientStateError | None:
   """A clear error for what a worker says when client state fails.
 
   Args:

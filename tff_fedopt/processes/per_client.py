@@ -7,7 +7,7 @@ Written as JSON text: `{"gamma": {"client 7": 0.2}, "local_steps": {"client 7":
 from collections.abc import Mapping
 import json
 import math
-from typing import Any, Optional, Union
+from typing import Any
 
 from tff_fedopt.processes import local_steps
 
@@ -23,7 +23,7 @@ NAMES = (
 # Sums of such numbers, and squares of those sums, are finite.
 LARGEST = 1e100
 
-Numbers = Union[float, tuple[int, ...]]
+Numbers = float | tuple[int, ...]
 
 
 def parse(text: str) -> dict[str, dict[str, Numbers]]:
@@ -66,7 +66,7 @@ class _TwiceError(Exception):
   """A name or client id that an object holds twice."""
 
 
-def read_object(option: str, text: Any) -> Optional[dict[str, Any]]:
+def read_object(option: str, text: Any) -> dict[str, Any] | None:
   """Reads a JSON object.
 
   Args:

@@ -9,7 +9,6 @@ import atexit
 from collections.abc import Sequence
 import os
 import threading
-from typing import Optional
 
 from tff_fedopt.runtime import worker as worker_lib
 
@@ -24,7 +23,7 @@ def _cores() -> int:
 
 
 def use(
-    max_concurrent_clients: Optional[int] = None, workers: Sequence[str] = ()
+    max_concurrent_clients: int | None = None, workers: Sequence[str] = ()
 ) -> None:
   """Makes TFF computations of the calling thread run on our workers.
 

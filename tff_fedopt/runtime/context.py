@@ -4,7 +4,6 @@ import contextlib
 import os
 import socket
 import threading
-from typing import Optional
 
 import grpc
 import tensorflow_federated as tff
@@ -49,7 +48,7 @@ class _Stub(tff.framework.RemoteExecutorStub):
   its thread that watches the connection makes gRPC unusable in forked children.
   """
 
-  def __init__(self, address: str, worker: Optional[worker_lib.Worker] = None):
+  def __init__(self, address: str, worker: worker_lib.Worker | None = None):
     """Connects to `address`; `worker` is None if it is not our process."""
     self._address = address
     self._worker = worker

@@ -1,7 +1,7 @@
 """Verdicts: our number against the published one, and against a stored one."""
 
+from collections.abc import Mapping, Sequence
 import math
-from typing import Mapping, Optional, Sequence
 
 # How far a reproduction may lie from a published number without a spread, as a
 # fraction of it: twice the 0.5 % within which AFO calls results equal, since
@@ -19,10 +19,10 @@ FAILED = 'failed'
 
 def verdict(
     status: str,
-    ours: Optional[float],
-    ours_std: Optional[float],
-    paper: Optional[float],
-    paper_std: Optional[float],
+    ours: float | None,
+    ours_std: float | None,
+    paper: float | None,
+    paper_std: float | None,
     comparable: bool,
 ) -> str:
   """Judges one number against the published one.

@@ -1,12 +1,13 @@
 """Numbers that a function computes: called once per seed, kept for --resume."""
 
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import json
 import math
 import pathlib
 import time
 import traceback
-from typing import Any, Callable, Mapping, Optional, Sequence
+from typing import Any
 
 from tff_fedopt.experiment import files
 from tff_fedopt.experiment import provenance
@@ -49,7 +50,7 @@ class MeasuredResult:
 
   spec: MeasuredRun
   status: str
-  measured: Optional[spec_lib.Measured] = None
+  measured: spec_lib.Measured | None = None
   provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   error: str = ''
 
@@ -59,7 +60,7 @@ def run_all(
     out_dir: pathlib.Path,
     *,
     resume: bool = False,
-    on_result: Optional[Callable[[MeasuredResult], None]] = None,
+    on_result: Callable[[MeasuredResult], None] | None = None,
 ) -> list[MeasuredResult]:
   """Calls the functions, one after the other; a failure stops no other call.
 

@@ -1,9 +1,10 @@
 """From a table's spec to runs: which cells, candidates and seeds."""
 
+from collections.abc import Sequence
 import dataclasses
 import hashlib
 import json
-from typing import Any, Optional, Sequence
+from typing import Any
 
 import tasks
 from tff_fedopt.tables import measured as measured_lib
@@ -25,11 +26,11 @@ class Options:
   """
 
   profile: str = 'quick'
-  data_dir: Optional[str] = None
-  form: Optional[str] = None
+  data_dir: str | None = None
+  form: str | None = None
   rows: Sequence[str] = ()
   columns: Sequence[str] = ()
-  rounds: Optional[int] = None
+  rounds: int | None = None
   seeds: Sequence[int] = ()
 
 

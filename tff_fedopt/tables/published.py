@@ -4,7 +4,6 @@ import csv
 import dataclasses
 import functools
 import pathlib
-from typing import Optional
 
 _RESULTS = pathlib.Path(__file__).resolve().parents[2] / 'results'
 PATH = _RESULTS / 'paper.csv'
@@ -31,7 +30,7 @@ class Published:
   metric: str
   unit: str
   value: float
-  std: Optional[float]
+  std: float | None
   source: str
   note: str
 
@@ -70,8 +69,8 @@ def load(path: pathlib.Path = PATH) -> tuple[Published, ...]:
 
 
 def find(
-    table: str, row: str, column: str, metric: Optional[str] = None
-) -> Optional[Published]:
+    table: str, row: str, column: str, metric: str | None = None
+) -> Published | None:
   """Returns a published number, None if there is none.
 
   Args:

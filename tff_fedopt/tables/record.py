@@ -1,9 +1,9 @@
 """The stored form of a table: one CSV row a number, with its provenance."""
 
+from collections.abc import Mapping, Sequence
 import csv
 import os
 import pathlib
-from typing import Mapping, Optional, Sequence
 
 FIELDS = (
     'table',
@@ -94,5 +94,5 @@ def key(record: Mapping[str, str]) -> tuple[str, str, str]:
   return (record['panel'], record['row'], record['column'])
 
 
-def number(text: str) -> Optional[float]:
+def number(text: str) -> float | None:
   return float(text) if text else None

@@ -1,10 +1,11 @@
 """From the runs of a cell to its number."""
 
+from collections.abc import Mapping
 import json
 import math
 import pathlib
 import statistics
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from tff_fedopt.tables import spec as spec_lib
 
@@ -16,7 +17,7 @@ class Numbers(NamedTuple):
 
   status: str
   values: tuple[float, ...] = ()
-  setting: Optional[spec_lib.Setting] = None
+  setting: spec_lib.Setting | None = None
   curves: tuple[tuple[Any, Any], ...] = ()
   provenance: Mapping[str, Any] = {}
 

@@ -1,8 +1,9 @@
 """Stored reference numbers: where they are, how far a new run may differ."""
 
+from collections.abc import Mapping, Sequence
 import math
 import pathlib
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any
 
 from tff_fedopt.tables import compare
 from tff_fedopt.tables import record
@@ -25,7 +26,7 @@ def path(profile: str, table: str) -> pathlib.Path:
 
 
 def tolerance(
-    value: float, unit: str, given: Optional[float] = None, data: str = ''
+    value: float, unit: str, given: float | None = None, data: str = ''
 ) -> float:
   """Returns how far a new run of the same settings may lie from a number.
 
@@ -47,7 +48,7 @@ def tolerance(
 def store(
     table: spec_lib.TableSpec,
     profile: str,
-    form: Optional[str],
+    form: str | None,
     records: Sequence[Mapping[str, str]],
     folder: pathlib.Path = FOLDER,
 ) -> pathlib.Path:
@@ -89,7 +90,7 @@ def _tolerance_text(values, cell):
 
 def differences(
     profile: str, records: Sequence[Mapping[str, Any]]
-) -> Optional[list[str]]:
+) -> list[str] | None:
   """Returns a line per number outside its tolerance, None without reference."""
   stored = path(profile, records[0]['table'])
   if not stored.exists():

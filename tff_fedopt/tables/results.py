@@ -1,9 +1,10 @@
 """From finished runs to the numbers of a table, with their verdicts."""
 
+from collections.abc import Mapping, Sequence
 import dataclasses
 import math
 import statistics
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any
 
 from tff_fedopt.tables import compare
 from tff_fedopt.tables import plan as plan_lib
@@ -33,10 +34,10 @@ class CellResult:
   metric: Any
   status: str
   values: tuple[float, ...] = ()
-  setting: Optional[spec_lib.Setting] = None
+  setting: spec_lib.Setting | None = None
   curves: tuple[tuple[Sequence[float], ...], ...] = ()
   provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-  paper: Optional[published.Published] = None
+  paper: published.Published | None = None
   verdict: str = compare.NOT_RUN
 
   @property
@@ -44,11 +45,11 @@ class CellResult:
     return self.planned.cell
 
   @property
-  def mean(self) -> Optional[float]:
+  def mean(self) -> float | None:
     return statistics.fmean(self.values) if self.values else None
 
   @property
-  def std(self) -> Optional[float]:
+  def std(self) -> float | None:
     known = len(self.values) > 1 and all(map(math.isfinite, self.values))
     return statistics.stdev(self.values) if known else None
 

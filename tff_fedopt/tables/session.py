@@ -1,9 +1,10 @@
 """One call of the command: run what is planned, write every output."""
 
+from collections.abc import Callable, Sequence
 import os
 import pathlib
 import sys
-from typing import Any, Callable, Optional, Sequence
+from typing import Any
 
 import tasks
 from tff_fedopt.tables import measured as measured_lib
@@ -101,7 +102,7 @@ def make(
     resume: bool = False,
     store_reference: bool = False,
     check: bool = False,
-    run_all: Optional[Callable[..., Sequence[Any]]] = None,
+    run_all: Callable[..., Sequence[Any]] | None = None,
 ) -> int:
   """Runs the planned cells of several tables and writes the tables.
 

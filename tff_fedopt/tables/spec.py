@@ -5,8 +5,9 @@ turns it into runs. A profile (`quick`, `small`, `paper`) is a setting of the
 same spec, never another spec.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
-from typing import Any, Callable, Mapping, Optional, Sequence
+from typing import Any
 
 PROFILES = ('quick', 'small', 'paper')
 # For tables whose cells have several candidates.
@@ -45,10 +46,10 @@ class Setting:
   source: str
   rounds: int
   cohort_size: int
-  batch_size: Optional[int] = None
-  local_epochs: Optional[int] = None
+  batch_size: int | None = None
+  local_epochs: int | None = None
   evaluate_every: int = 1
-  validation_examples: Optional[int] = None
+  validation_examples: int | None = None
   task_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   label: str = ''
   cohorts: str = 'fixed'
@@ -87,13 +88,13 @@ class Quantity:
   unit: str = ''
   column: str = ''
   reduction: str = ''
-  scale: Optional[float] = None
+  scale: float | None = None
   higher_is_better: bool = True
-  target_is_below: Optional[bool] = None
+  target_is_below: bool | None = None
   relation: str = ''
-  at_least: Optional[float] = None
+  at_least: float | None = None
   decimals: int = 1
-  tolerance: Optional[float] = None
+  tolerance: float | None = None
   logarithmic: bool = False
 
   def __post_init__(self):
@@ -137,7 +138,7 @@ class Measured:
   """
 
   value: float
-  curve: Optional[tuple[Sequence[float], ...]] = None
+  curve: tuple[Sequence[float], ...] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,9 +178,9 @@ class Cell:
   column: str
   candidates: Sequence[Setting] = ()
   panel: str = ''
-  quantity: Optional[Quantity] = None
+  quantity: Quantity | None = None
   baseline: Sequence[Setting] = ()
-  measure: Optional[Measure] = None
+  measure: Measure | None = None
 
   def __post_init__(self):
     name = f'{self.row} / {self.column}'
@@ -238,7 +239,7 @@ class TableSpec:
   reduction: Mapping[str, str]
   seeds: Mapping[str, Sequence[int]]
   forms: Sequence[str] = ('code', 'paper')
-  bold_within: Optional[float] = None
+  bold_within: float | None = None
   estimates: Mapping[str, str] = dataclasses.field(default_factory=dict)
   notes: Sequence[str] = ()
   check_rows: Sequence[str] = ()
@@ -254,7 +255,7 @@ class TableSpec:
       if missing:
         raise ValueError(f'{self.id}: no {name} for {sorted(missing)}')
 
-  def cells(self, profile: str, form: Optional[str] = None) -> tuple[Cell, ...]:
+  def cells(self, profile: str, form: str | None = None) -> tuple[Cell, ...]:
     """Returns the cells of a profile, checked for double keys.
 
     Args:

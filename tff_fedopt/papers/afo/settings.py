@@ -3,7 +3,7 @@
 Rates and τ are base-10 logarithms, as published.
 """
 
-from typing import Any, Optional
+from typing import Any
 
 import tasks
 
@@ -112,7 +112,7 @@ def hyperparameters(
     form: str,
     client: float,
     server: float,
-    tau: Optional[float] = None,
+    tau: float | None = None,
 ) -> dict[str, Any]:
   """Returns a method's hyperparameters, every choice spelled out.
 

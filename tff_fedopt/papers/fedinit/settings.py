@@ -1,7 +1,7 @@
 """Settings of FedInit's experiments: methods, conditions, sizes by profile."""
 
 import dataclasses
-from typing import Any, Optional
+from typing import Any
 
 from tff_fedopt.tables import spec
 
@@ -70,13 +70,13 @@ class _Scale:
   `local_steps` cuts the local epochs short; '' does not.
   """
 
-  rounds: Optional[int]
+  rounds: int | None
   cohort_size: int
   evaluate_every: int
   local_epochs: int
-  clients: Optional[int] = None
-  batch_size: Optional[int] = None
-  validation_examples: Optional[int] = None
+  clients: int | None = None
+  batch_size: int | None = None
+  validation_examples: int | None = None
   local_steps: str = ''
 
 
@@ -130,7 +130,7 @@ def setting(
     task: str = 'cifar10',
     network: str = 'ResNet-18-GN',
     relaxed: bool = False,
-    local_epochs: Optional[int] = None,
+    local_epochs: int | None = None,
     **changed: Any,
 ) -> spec.Setting:
   """Returns the setting of a cell.

@@ -4,8 +4,9 @@ Of the paper's own, data sets, models and values could not be found; these are
 ours, tuned on the quick profile and kept in the others.
 """
 
+from collections.abc import Mapping
 import dataclasses
-from typing import Any, Mapping
+from typing import Any
 
 from tff_fedopt.tables import spec
 

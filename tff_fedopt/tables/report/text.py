@@ -1,7 +1,6 @@
 """Numbers, labels and legends of a table as text, for every kind of report."""
 
 import math
-from typing import Optional
 
 from tff_fedopt.tables import results as results_lib
 
@@ -10,7 +9,7 @@ MINUS = '−'
 NEVER = '∞'
 
 
-def number(value: Optional[float], metric, sign: str = '') -> str:
+def number(value: float | None, metric, sign: str = '') -> str:
   """Formats a value with the decimals of the papers; '–' where there is none.
 
   Args:
