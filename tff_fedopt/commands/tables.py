@@ -11,11 +11,11 @@ import pathlib
 import signal
 import sys
 
+from tasks import task as task_lib
 from tff_fedopt import papers
 from tff_fedopt.commands import command_line
 from tff_fedopt.tables import plan as plan_lib
 from tff_fedopt.tables import reference
-from tff_fedopt.tables import spec as spec_lib
 
 
 def _count(text):
@@ -61,7 +61,7 @@ def _parser():
   add('--list', action='store_true', help='list the tables and stop')
   add(
       '--profile',
-      choices=spec_lib.PROFILES,
+      choices=task_lib.PROFILES,
       default='quick',
       help=(
           'quick: reduced models on embedded synthetic data; small: real'
@@ -105,7 +105,7 @@ def listing() -> str:
   lines = []
   for name in papers.names():
     table = papers.get(name)
-    times = ', '.join(f'{p}: {table.estimates[p]}' for p in spec_lib.PROFILES)
+    times = ', '.join(f'{p}: {table.estimates[p]}' for p in task_lib.PROFILES)
     lines += [
         f'{table.id:20}{table.paper:8}{table.title}',
         f'{"":28}the paper: {table.shows}',

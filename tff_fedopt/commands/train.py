@@ -36,7 +36,7 @@ def _hyperparameter_fields() -> dict[str, dict[str, dataclasses.Field]]:
 
 def _define_flags(values: flags.FlagValues) -> None:
   """Defines every flag, in sections."""
-  settings = {f.name: f.default for f in dataclasses.fields(spec_lib.Settings)}
+  options = {f.name: f.default for f in dataclasses.fields(spec_lib.RunOptions)}
 
   def define(section, kind, name, default, text, **more):
     make = {
@@ -85,13 +85,13 @@ def _define_flags(values: flags.FlagValues) -> None:
       ('checkpoint_every', 'rounds between checkpoints'),
       ('keep_checkpoints', 'checkpoints that are kept'),
   ):
-    count(_HOW, name, settings[name], meaning)
+    count(_HOW, name, options[name], meaning)
   for name, meaning in (
       ('test', 'evaluate the last round on the test data'),
       ('tensorboard', 'write TensorBoard events'),
       ('progress', 'show a progress bar on a terminal'),
   ):
-    define(_HOW, bool, name, settings[name], meaning)
+    define(_HOW, bool, name, options[name], meaning)
   clients = 'clients that compute at the same time (default: one per core)'
   count(_HOW, 'max_concurrent_clients', None, clients)
 
@@ -183,8 +183,8 @@ def _run_dir(values, spec):
 
 def _run(values: flags.FlagValues, spec: spec_lib.RunSpec) -> int:
   """Runs and prints how it ended."""
-  names = {f.name for f in dataclasses.fields(spec_lib.Settings)}
-  settings = spec_lib.Settings(**{
+  names = {f.name for f in dataclasses.fields(spec_lib.RunOptions)}
+  options = spec_lib.RunOptions(**{
       flag.name: flag.value
       for flag in values.get_flags_for_module(_HOW)
       if flag.name in names
@@ -203,7 +203,7 @@ def _run(values: flags.FlagValues, spec: spec_lib.RunSpec) -> int:
         _run_dir(values, spec),
         resume=values.resume,
         retries=values.retries,
-        settings=settings,
+        options=options,
     )
   except (
       runtime.WorkerDied,

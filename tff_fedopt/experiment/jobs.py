@@ -206,7 +206,7 @@ def main() -> None:
           message['out_dir'],
           message['resume'],
           message['retries'],
-          spec_lib.Settings(**message['settings']),
+          spec_lib.RunOptions(**message['options']),
       )
     for spec in message['specs']:
       outcome = cells.run(spec_lib.RunSpec.from_json(spec))

@@ -18,7 +18,7 @@ from tff_fedopt.experiment import sweep
 from tff_fedopt.processes import client_state
 from tff_fedopt.testing import toy
 
-_SETTINGS = runner.Settings(checkpoint_every=2, tensorboard=False, test=False)
+_OPTIONS = runner.RunOptions(checkpoint_every=2, tensorboard=False, test=False)
 
 
 class PowerCut(Exception):
@@ -47,7 +47,7 @@ def _spec(relaxation=0.1):
 @pytest.fixture(name='run')
 def _run(programs):
   return functools.partial(
-      runner.run_experiment, _spec(), settings=_SETTINGS, programs=programs
+      runner.run_experiment, _spec(), options=_OPTIONS, programs=programs
   )
 
 
@@ -58,7 +58,7 @@ def _reference(tmp_path_factory, programs):
     toy.install(patch.setattr)
     directory = tmp_path_factory.mktemp('runs') / 'reference'
     runner.run_experiment(
-        _spec(), directory, settings=_SETTINGS, programs=programs
+        _spec(), directory, options=_OPTIONS, programs=programs
     )
   return directory
 
@@ -121,7 +121,7 @@ def test_duals_add_up_however_likely_clients_are(
       participation='{"c0": 9, "c2": 3}',
       cohorts='bernoulli',
   )
-  runner.run_experiment(spec, tmp_path, settings=_SETTINGS, programs=programs)
+  runner.run_experiment(spec, tmp_path, options=_OPTIONS, programs=programs)
   likely = [1, 3 / 5, 1 / 5, 1 / 5]  # In the order c0, c2, c1, c3.
   expected = sampling.Cohorts(
       ['c0', 'c1', 'c2', 'c3'],
@@ -238,7 +238,7 @@ def test_cells_of_a_sweep_share_a_traced_process(
   one, other, again = sweep.run_all(
       [_spec(0.2), _spec(-0.1), _spec(0.1)],
       tmp_path,
-      settings=_SETTINGS,
+      options=_OPTIONS,
   )
   assert programs.traces == traces
   assert [r.status for r in (one, other, again)] == ['done'] * 3, again.error

@@ -21,7 +21,7 @@ from tff_fedopt.experiment import spec as spec_lib
 from tff_fedopt.processes import client_state
 
 RunResult = run_dir_lib.RunResult
-Settings = spec_lib.Settings
+RunOptions = spec_lib.RunOptions
 
 
 def run_experiment(
@@ -30,7 +30,7 @@ def run_experiment(
     *,
     resume: bool = False,
     retries: int = 0,
-    settings: Settings = Settings(),
+    options: RunOptions = RunOptions(),
     programs: program_lib.Programs | None = None,
 ) -> RunResult:
   """Trains and evaluates as a spec says, and records everything.
@@ -46,7 +46,7 @@ def run_experiment(
     resume: Whether to continue an unfinished run in the directory.
     retries: How often to go on, after a worker died, from the last completed
       round.
-    settings: How to run.
+    options: How to run.
     programs: What earlier runs loaded and traced, to share it.
 
   Returns:
@@ -67,7 +67,7 @@ def run_experiment(
     directory.claim(spec)
     while True:
       try:
-        _Attempt(spec, directory, program, settings).run()
+        _Attempt(spec, directory, program, options).run()
         return directory.result(spec)
       except runtime.WorkerDied as e:
         if not retries:
@@ -79,13 +79,13 @@ def run_experiment(
 class _Attempt:
   """From the last checkpoint to the end of the run, or to an interruption."""
 
-  def __init__(self, spec, directory, program, settings):
+  def __init__(self, spec, directory, program, options):
     self._spec = spec
     self._directory = directory
     self._program = program
-    self._settings = settings
+    self._options = options
     self._store = checkpoint_lib.Store(
-        directory.checkpoints, settings.keep_checkpoints
+        directory.checkpoints, options.keep_checkpoints
     )
     self._fingerprint = spec.fingerprint()
     self._saved_round = 0
@@ -120,7 +120,7 @@ class _Attempt:
           if result.diverged:
             status = 'diverged'
             break
-          if last.round % self._settings.checkpoint_every == 0:
+          if last.round % self._options.checkpoint_every == 0:
             self._save(last)
       except (KeyboardInterrupt, SystemExit, runtime.WorkerDied):
         self._save(self._completed)
@@ -132,7 +132,7 @@ class _Attempt:
         raise
       self._save(last)
     self._write_provenance(status, last.round)
-    if not self._settings.keep_last:
+    if not self._options.keep_last:
       # Nobody can go on from here any more.
       self._store.prune(0)
       shutil.rmtree(self._directory.client_state, ignore_errors=True)
@@ -146,7 +146,7 @@ class _Attempt:
         for path in (self._directory.metrics, self._directory.timing)
     )
     self._board = None
-    if self._settings.tensorboard:
+    if self._options.tensorboard:
       self._board = close(
           round_log.TensorBoardLog(self._directory.tensorboard, last.round + 1)
       )
@@ -155,15 +155,15 @@ class _Attempt:
             total=self._spec.rounds,
             initial=last.round,
             desc=(
-                f'{self._settings.label}{self._spec.task}'
+                f'{self._options.label}{self._spec.task}'
                 f' {self._spec.algorithm}'
             ),
             unit=' rounds',
             bar_format='{desc} {n_fmt}/{total_fmt} |{bar}|'
             ' {rate_noinv_fmt}, {remaining} left{postfix}',
             file=sys.stderr,
-            leave=not self._settings.label,
-            disable=not (self._settings.progress and sys.stderr.isatty()),
+            leave=not self._options.label,
+            disable=not (self._options.progress and sys.stderr.isatty()),
         )
     )
 
@@ -229,7 +229,7 @@ class _Attempt:
     row = {'round': result.round, **values}
     for split, limit, wanted in (
         ('validation', spec.validation_examples, due),
-        ('test', None, due and is_last and self._settings.test),
+        ('test', None, due and is_last and self._options.test),
     ):
       measured = dict.fromkeys(program.evaluate.metric_names)
       if wanted:

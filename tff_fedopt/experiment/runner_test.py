@@ -25,7 +25,7 @@ from tff_fedopt.experiment import sampling
 from tff_fedopt.experiment import spec as spec_lib
 from tff_fedopt.testing import toy
 
-_SETTINGS = runner.Settings(checkpoint_every=3)
+_OPTIONS = runner.RunOptions(checkpoint_every=3)
 
 # A run that ends itself, like a power cut, while round 5 is evaluated.
 _KILLED = """
@@ -47,7 +47,7 @@ toy.Task.validation = kill_in_round_5
 runner.run_experiment(
     spec.RunSpec('toy', 'fedadam', {'tau': 0.01, 'server_learning_rate': 0.1}),
     sys.argv[1],
-    settings=runner.Settings(checkpoint_every=3),
+    options=runner.RunOptions(checkpoint_every=3),
 )
 """
 
@@ -75,7 +75,7 @@ def _reference(tmp_path_factory, programs):
     toy.install(patch.setattr)
     directory = tmp_path_factory.mktemp('runs') / 'reference'
     result = runner.run_experiment(
-        _spec(), directory, settings=_SETTINGS, programs=programs
+        _spec(), directory, options=_OPTIONS, programs=programs
     )
   assert result.status == 'done' and not result.reused
   return directory
@@ -116,7 +116,7 @@ def test_makes_no_batch_that_local_steps_leave_out(monkeypatch, tmp_path):
 
   def run(name, steps):
     spec = spec_lib.RunSpec('toy', 'fedavg', {'local_steps': steps})
-    runner.run_experiment(spec, tmp_path / name, settings=_SETTINGS)
+    runner.run_experiment(spec, tmp_path / name, options=_OPTIONS)
     return (tmp_path / name / 'metrics.csv').read_text()
 
   monkeypatch.setattr(
@@ -189,7 +189,7 @@ def test_kill_9_and_resume_is_the_uninterrupted_run(
   with pytest.raises(run_dir.RunDirError, match='unfinished; resume it'):
     runner.run_experiment(_spec(), directory)
   result = runner.run_experiment(
-      _spec(), directory, resume=True, settings=_SETTINGS, programs=programs
+      _spec(), directory, resume=True, options=_OPTIONS, programs=programs
   )
   assert result.status == 'done'
   _assert_same_run(directory, reference)
@@ -207,7 +207,7 @@ def test_interrupt_keeps_the_last_completed_round(
       runner.run_experiment,
       _spec(),
       tmp_path,
-      settings=_SETTINGS,
+      options=_OPTIONS,
       programs=programs,
   )
   with pytest.raises(error):
@@ -226,7 +226,7 @@ def test_retry_after_a_dead_worker(
       monkeypatch, 2, lambda: toy.kill_worker_in_next_call(monkeypatch)
   )
   runner.run_experiment(
-      _spec(), tmp_path, retries=1, settings=_SETTINGS, programs=programs
+      _spec(), tmp_path, retries=1, options=_OPTIONS, programs=programs
   )
   _assert_same_run(tmp_path, reference)
   assert capsys.readouterr().err.startswith('round 3: ')
@@ -252,7 +252,7 @@ def test_evaluation_is_due_every_few_rounds_and_last(tmp_path, programs):
   frame = runner.run_experiment(
       spec,
       tmp_path,
-      settings=dataclasses.replace(_SETTINGS, test=False, tensorboard=False),
+      options=dataclasses.replace(_OPTIONS, test=False, tensorboard=False),
       programs=programs,
   ).frame
   evaluated = frame['round'][frame['validation/loss'].notna()]
@@ -270,9 +270,9 @@ class _Terminal(io.StringIO):
 @pytest.mark.parametrize('make', [_Terminal, io.StringIO])
 def test_progress_bar_on_a_terminal_only(tmp_path, programs, monkeypatch, make):
   monkeypatch.setattr(sys, 'stderr', make())
-  settings = runner.Settings(label='[3/35] ')
+  options = runner.RunOptions(label='[3/35] ')
   runner.run_experiment(
-      _spec(), tmp_path, settings=settings, programs=programs
+      _spec(), tmp_path, options=options, programs=programs
   )
   text = sys.stderr.getvalue()
   if make is _Terminal:
@@ -386,7 +386,7 @@ def test_cohorts_by_chance(tmp_path, programs, monkeypatch):
 
   monkeypatch.setattr(rounds, 'run', watched)
   spec = _spec(cohorts='bernoulli', cohort_size=2, rounds=4)
-  runner.run_experiment(spec, tmp_path, settings=_SETTINGS, programs=programs)
+  runner.run_experiment(spec, tmp_path, options=_OPTIONS, programs=programs)
   assert sizes == [
       len(sampling.cohort(4, 2, spec.seed, t, 'bernoulli')) for t in (1, 2, 3, 4)
   ]
@@ -395,4 +395,4 @@ def test_cohorts_by_chance(tmp_path, programs, monkeypatch):
 
 def test_settings_that_are_refused():
   with pytest.raises(ValueError, match='checkpoint_every: 0'):
-    runner.Settings(checkpoint_every=0)
+    runner.RunOptions(checkpoint_every=0)

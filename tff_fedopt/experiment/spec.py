@@ -6,10 +6,9 @@ import hashlib
 import json
 from typing import Any
 
+from tasks import task as task_lib
 from tff_fedopt.experiment import participation
 from tff_fedopt.experiment import sampling
-
-PROFILES = ('quick', 'small', 'paper')
 
 # The published settings of the task are the defaults of these.
 _FROM_TASK = ('rounds', 'cohort_size', 'batch_size', 'local_epochs')
@@ -69,7 +68,7 @@ class RunSpec:
 
     _check_choice('task', self.task, tasks.names())
     _check_choice('algorithm', self.algorithm, algorithms.names())
-    _check_choice('profile', self.profile, PROFILES)
+    _check_choice('profile', self.profile, task_lib.PROFILES)
     _check_choice('kind of cohorts', self.cohorts, sampling.COHORTS)
     info = tasks.info(self.task)
     algorithms.validate(self.algorithm, dict(self.hyperparameters))
@@ -125,7 +124,7 @@ class RunSpec:
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class RunOptions:
   """How to run, without influence on the numbers.
 
   Attributes:

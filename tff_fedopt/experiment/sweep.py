@@ -28,7 +28,7 @@ def run_all(
     jobs: int = 1,
     resume: bool = False,
     retries: int = 1,
-    settings: spec_lib.Settings = spec_lib.Settings(
+    options: spec_lib.RunOptions = spec_lib.RunOptions(
         keep_last=False, test=False
     ),
     on_result: Callable[[RunResult], None] | None = None,
@@ -45,7 +45,7 @@ def run_all(
     resume: Whether runs that are there are reused or continued; without it
       they are deleted and run anew.
     retries: How often a run goes on after its worker died.
-    settings: How to run.
+    options: How to run.
     on_result: Called with each result as it comes.
 
   Returns:
@@ -84,7 +84,7 @@ def run_all(
             'out_dir': os.fspath(out_dir.absolute()),
             'resume': resume,
             'retries': retries,
-            'settings': dataclasses.asdict(settings),
+            'options': dataclasses.asdict(options),
         },
         log_dir=out_dir,
         on_outcome=lambda spec, outcome: collect(
@@ -92,7 +92,7 @@ def run_all(
         ),
     )
   elif pieces:  # TensorFlow is not loaded for nothing.
-    cells = Cells(out_dir, resume, retries, settings, total=len(waiting))
+    cells = Cells(out_dir, resume, retries, options, total=len(waiting))
     for spec in (spec for piece in pieces for spec in piece):
       collect(_result(spec, out_dir, **cells.run(spec)))
   return [results[spec.fingerprint()] for spec in specs]
@@ -101,7 +101,7 @@ def run_all(
 class Cells:
   """Runs the cells of a sweep in this process."""
 
-  def __init__(self, out_dir, resume, retries, settings, total=0):
+  def __init__(self, out_dir, resume, retries, options, total=0):
     # Imported here: planning a sweep must not load TensorFlow.
     from tff_fedopt.experiment import program
     from tff_fedopt.experiment import runner
@@ -111,7 +111,7 @@ class Cells:
     self._out_dir = pathlib.Path(out_dir)
     self._resume = resume
     self._retries = retries
-    self._settings = settings
+    self._options = options
     self._count = 0
     self._total = total
 
@@ -129,8 +129,8 @@ class Cells:
           directory,
           resume=True,
           retries=self._retries,
-          settings=dataclasses.replace(
-              self._settings, label=f'[{self._count}/{self._total}] '
+          options=dataclasses.replace(
+              self._options, label=f'[{self._count}/{self._total}] '
           ),
           programs=self.programs,
       )

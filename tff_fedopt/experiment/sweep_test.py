@@ -15,7 +15,7 @@ from tff_fedopt.testing import pids
 from tff_fedopt.testing import toy
 
 _ROOT = pathlib.Path(sweep.__file__).resolve().parents[2]
-_SETTINGS = spec_lib.Settings(
+_OPTIONS = spec_lib.RunOptions(
     keep_last=False, test=False, tensorboard=False, checkpoint_every=1
 )
 _TOY_JOB = (
@@ -59,7 +59,7 @@ def test_grid_is_traced_once_and_one_bad_cell_stops_no_other(
   results = sweep.run_all(
       specs,
       tmp_path,
-      settings=_SETTINGS,
+      options=_OPTIONS,
       on_result=lambda r: seen.append(r.spec),
   )
   assert [r.spec for r in results] == specs
@@ -79,12 +79,12 @@ def test_grid_is_traced_once_and_one_bad_cell_stops_no_other(
   assert not list(tmp_path.glob('*/checkpoints/*'))
 
   # Again: what is finished is reused, what failed is tried again.
-  again = sweep.run_all(specs, tmp_path, resume=True, settings=_SETTINGS)
+  again = sweep.run_all(specs, tmp_path, resume=True, options=_OPTIONS)
   assert [r.reused for r in again] == [True, True, False, True, True]
   assert [r.status for r in again] == [r.status for r in results]
   # Without resume, a run is run anew.
   before = os.stat(results[0].run_dir / 'metrics.csv').st_mtime_ns
-  (anew,) = sweep.run_all([specs[0]], tmp_path, settings=_SETTINGS)
+  (anew,) = sweep.run_all([specs[0]], tmp_path, options=_OPTIONS)
   assert not anew.reused
   assert os.stat(anew.run_dir / 'metrics.csv').st_mtime_ns > before
 
@@ -92,8 +92,8 @@ def test_grid_is_traced_once_and_one_bad_cell_stops_no_other(
 def test_processes_give_the_same_numbers(tmp_path):
   rates = (0.1, 0.2, 1e38, 0.3)
   specs = [*map(_spec, rates), _spec(cohort_size=5)]
-  alone = sweep.run_all(specs, tmp_path / '1', settings=_SETTINGS)
-  two = sweep.run_all(specs, tmp_path / '2', jobs=2, settings=_SETTINGS)
+  alone = sweep.run_all(specs, tmp_path / '1', options=_OPTIONS)
+  two = sweep.run_all(specs, tmp_path / '2', jobs=2, options=_OPTIONS)
   for a, b in zip(alone, two, strict=True):
     assert (a.spec, a.status, a.error) == (b.spec, b.status, b.error)
     if a.status != 'failed':

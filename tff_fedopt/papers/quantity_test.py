@@ -7,6 +7,7 @@ import types
 import pandas as pd
 import pytest
 
+from tff_fedopt.papers import scales
 from tff_fedopt.tables import plan as plan_lib
 from tff_fedopt.tables import record
 from tff_fedopt.tables import reference
@@ -17,7 +18,7 @@ from tff_fedopt.tables import spec
 from tff_fedopt.tables.report import markdown
 from tff_fedopt.tables.report import plots
 
-_EVERY = lambda value: dict.fromkeys(spec.PROFILES, value)
+_EVERY = scales.in_every_profile
 
 
 def _table(cells, **changes):

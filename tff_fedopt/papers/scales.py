@@ -8,6 +8,7 @@ import dataclasses
 from typing import Any
 
 import tasks
+from tasks import task as task_lib
 from tff_fedopt.papers.afo import settings
 
 
@@ -47,6 +48,13 @@ _SMALL = {
     'SO LR': Scale(100, 10, 5, 2000),
     'EMNIST AE': Scale(100, 10, 5, 2000),
 }
+
+
+def in_every_profile(value: Any) -> dict[str, Any]:
+  """Returns a value that does not depend on the profile, by profile."""
+  return dict.fromkeys(task_lib.PROFILES, value)
+
+
 # The seeds of every table without error bars.
 ONE_SEED = {'quick': (0,), 'small': (0,), 'paper': (1,)}
 # The last rounds are averaged; evaluations lie in between.

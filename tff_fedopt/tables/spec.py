@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 from typing import Any
 
-PROFILES = ('quick', 'small', 'paper')
+from tasks import task as task_lib
+
 # For tables whose cells have several candidates.
 TUNE_NOTE = (
     'Of several candidate settings a cell reports the one with the best'
@@ -251,7 +252,7 @@ class TableSpec:
     if self.kind not in KINDS:
       raise ValueError(f'{self.id}: kind {self.kind!r}; one of {KINDS}')
     for name in ('reduction', 'seeds', 'estimates'):
-      missing = set(PROFILES) - set(getattr(self, name))
+      missing = set(task_lib.PROFILES) - set(getattr(self, name))
       if missing:
         raise ValueError(f'{self.id}: no {name} for {sorted(missing)}')
 
@@ -259,7 +260,7 @@ class TableSpec:
     """Returns the cells of a profile, checked for double keys.
 
     Args:
-      profile: One of `PROFILES`.
+      profile: One of `tasks.task.PROFILES`.
       form: `paper` or `code`; None for the form of the spec.
 
     Returns:
@@ -274,9 +275,9 @@ class TableSpec:
           f'{self.id}: there is no form {form!r} of it, only'
           f' {" and ".join(self.forms)}'
       )
-    if profile not in PROFILES:
+    if profile not in task_lib.PROFILES:
       raise ValueError(
-          f'unknown profile {profile!r}; one of {", ".join(PROFILES)}'
+          f'unknown profile {profile!r}; one of {", ".join(task_lib.PROFILES)}'
       )
     cells = tuple(self.build(profile, form or self.form))
     keys = [cell.key for cell in cells]

@@ -2,6 +2,7 @@
 
 import functools
 
+from tff_fedopt.papers import scales
 from tff_fedopt.papers.fedinit import cells
 from tff_fedopt.tables import spec
 
@@ -126,9 +127,9 @@ TABLES = (
         kind='measured',
         column_header='Cost',
         build=cells.table9,
-        seeds=dict.fromkeys(spec.PROFILES, (0,)),
-        reduction=dict.fromkeys(spec.PROFILES, ''),
-        estimates=dict.fromkeys(spec.PROFILES, '2 min'),
+        seeds=scales.in_every_profile((0,)),
+        reduction=scales.in_every_profile(''),
+        estimates=scales.in_every_profile('2 min'),
         notes=(
             'communication: the larger direction, which is how the paper counts'
             ' FedCM (it sends two models down and one up).',

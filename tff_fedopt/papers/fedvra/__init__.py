@@ -2,6 +2,7 @@
 
 import functools
 
+from tff_fedopt.papers import scales
 from tff_fedopt.papers.fedvra import settings
 from tff_fedopt.problems import known_optimum
 from tff_fedopt.tables import spec
@@ -173,8 +174,8 @@ _table = functools.partial(
     paper='FedVRA',
     form='paper',
     forms=('paper',),
-    reduction=dict.fromkeys(spec.PROFILES, 'last:10'),
-    seeds=dict.fromkeys(spec.PROFILES, (0,)),
+    reduction=scales.in_every_profile('last:10'),
+    seeds=scales.in_every_profile((0,)),
 )
 
 TABLES = (

@@ -278,7 +278,7 @@ TABLES = (
         kind='measured',
         row_header='Quantity',
         build=toy.cells,
-        estimates=dict.fromkeys(spec.PROFILES, '1 min'),
+        estimates=scales.in_every_profile('1 min'),
         notes=(
             '2 clients, H = diag(10, 0.1) and diag(4, 0.4), minimisers (1, 1)'
             ' and (−1, −1), start (3, 3), 10 local steps, gradients without'
