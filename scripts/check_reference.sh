@@ -8,4 +8,4 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-bash scripts/run.sh tff_fedopt.tables --check --out_dir="$out" "$@"
+bash scripts/run.sh tff_fedopt tables --check --out_dir="$out" "$@"

@@ -5,4 +5,4 @@
 #   bash scripts/reproduce.sh [TABLE …] [--profile quick|small|paper]
 #       [--data_dir DIR] [--resume] [--jobs N] [--list] [--help]
 set -euo pipefail
-exec bash "$(dirname "${BASH_SOURCE[0]}")/run.sh" tff_fedopt.tables "$@"
+exec bash "$(dirname "${BASH_SOURCE[0]}")/run.sh" tff_fedopt tables "$@"

@@ -5,7 +5,7 @@ import sys
 
 from tff_fedopt.commands import command_line
 
-COMMANDS = ('bench', 'doctor', 'tables', 'train')
+COMMANDS = ('bench', 'doctor', 'download', 'tables', 'train')
 
 
 def main(argv: list[str]) -> int:
@@ -17,9 +17,14 @@ def main(argv: list[str]) -> int:
   Returns:
     Its exit code.
   """
+  known = ', '.join(COMMANDS)
+  if argv[:1] in (['--help'], ['-h']):
+    print(f'{__doc__}\n\nCommands: {known}; COMMAND --help says more.')
+    return 0
   if not argv or argv[0] not in COMMANDS:
     wanted = f'unknown command {argv[0]!r}' if argv else 'no command'
-    print(f'tff_fedopt: {wanted}; one of {", ".join(COMMANDS)}', file=sys.stderr)
+    hint = argv and command_line.near(argv[0], COMMANDS)
+    print(f'tff_fedopt: {wanted}; {hint or "one of " + known}', file=sys.stderr)
     return 2
   module = importlib.import_module(f'tff_fedopt.commands.{argv[0]}')
   return module.main(argv[1:])

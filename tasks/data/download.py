@@ -1,15 +1,11 @@
 """Downloads hosted data sets with TFF's own loaders, safely.
 
-    bash scripts/run.sh tasks.data.download shakespeare --data_dir DIR
-
 The loader writes into a folder of its own; a file comes to its place only after
 the checks, so an interrupted download is never taken for a data set.
 """
 
-import argparse
 import os
 import shutil
-import sys
 
 from tasks.data import counts
 from tasks.data import file_check
@@ -74,29 +70,3 @@ def _download_counts(data_dir: str) -> None:
           f'could not download {name} ({e}); check the network and run again,'
           f' or unpack {name}.tar.bz2 in {data_dir}/datasets by other means'
       ) from e
-
-
-def main(argv: list[str] | None = None) -> int:
-  """Downloads what the command line names; returns the exit code."""
-  parser = argparse.ArgumentParser(prog='download')
-  parser.error = lambda message: parser.exit(2, f'download: {message}\n')
-  parser.add_argument('dataset', choices=list(sources.DATASETS))
-  parser.add_argument(
-      '--data_dir', help=f'default: {sources.default_data_dir()}'
-  )
-  args = parser.parse_args(argv)
-  try:
-    path = download(args.dataset, args.data_dir)
-    found = sources.find(args.dataset, os.path.dirname(path))
-  except sources.DataError as e:
-    print(e, file=sys.stderr)
-    return 2
-  except OSError as e:
-    print(f'download: {e}; name a folder that can be written', file=sys.stderr)
-    return 2
-  print(f'{path}: {found.kind}, {found.counts}')
-  return 0
-
-
-if __name__ == '__main__':
-  sys.exit(main())

@@ -122,7 +122,7 @@ class Opened(Found):
 
 def fetch_command(dataset: str, data_dir: str) -> str:
   """The command that downloads a data set, for error messages."""
-  return f'bash scripts/run.sh tasks.data.download {dataset} --data_dir {data_dir}'
+  return f'bash scripts/download.sh {dataset} --data_dir {data_dir}'
 
 
 def opened(found: Found, clients: Mapping[str, Any]) -> Opened:

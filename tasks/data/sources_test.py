@@ -42,7 +42,7 @@ def _refused(data_dir, what):
     sources.open_clients('shakespeare', data_dir)
   message = str(error.value)
   assert _path(data_dir) in message and '\n' not in message
-  assert 'run.sh tasks.data.download shakespeare --data_dir' in message
+  assert 'download.sh shakespeare --data_dir' in message
   return message
 
 
@@ -176,24 +176,24 @@ def _serve(monkeypatch, content):
   monkeypatch.setattr(urllib.request, 'urlopen', urlopen)
 
 
-def test_download(data_dir, tmp_path, monkeypatch, capsys):
+def test_download(data_dir, tmp_path, monkeypatch):
   with open(_path(data_dir), 'rb') as f:
     whole = f.read()
   compressed = lzma.compress(whole, format=lzma.FORMAT_ALONE)
   target = str(tmp_path / 'fetched')
   # An interrupted transfer ends like a finished one, for the loader.
   _serve(monkeypatch, compressed[: len(compressed) // 2])
-  assert download.main(['shakespeare', '--data_dir', target]) == 2
-  assert 'could not download shakespeare' in capsys.readouterr().err
+  with pytest.raises(sources.DataError, match='could not download shakespear'):
+    download.download('shakespeare', target)
   assert [n for n in os.listdir(target) if not n.endswith('.lock')] == []
 
   _serve(monkeypatch, compressed)
-  assert download.main(['shakespeare', '--data_dir', target]) == 0
+  assert download.download('shakespeare', target) == _path(target)
   with open(_path(target), 'rb') as f:
     assert f.read() == whole
   # A file that is there is not fetched again.
   _serve(monkeypatch, b'')
-  assert download.main(['shakespeare', '--data_dir', target]) == 0
+  assert download.download('shakespeare', target) == _path(target)
 
 
 def test_opens_300_000_clients_quickly(tmp_path):

@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 
+import pandas as pd
+
 from tff_fedopt.bench import variants
 
 _COMPARISONS = variants.COMPARISONS
@@ -61,7 +63,7 @@ class _Variant:
     self._process.wait()
 
 
-def compare(comparison: str, turns: int, starts: int) -> list[dict[str, str]]:
+def compare(comparison: str, turns: int, starts: int) -> pd.DataFrame:
   """Runs one comparison.
 
   Args:
@@ -100,12 +102,12 @@ def compare(comparison: str, turns: int, starts: int) -> list[dict[str, str]]:
             ratio_to_ours=f'{statistics.median(ratios):.3f}',
             ratio_min=f'{min(ratios):.3f}',
             ratio_max=f'{max(ratios):.3f}',
-            starts=str(starts),
-            turns=str(turns),
+            starts=starts,
+            turns=turns,
             start_up=f'{statistics.median(start_ups[name]):.1f} s',
         )
     )
-  return rows
+  return pd.DataFrame(rows)
 
 
 def _measured(comparison, turns):

@@ -1,12 +1,15 @@
-"""Measures rounds and steps side by side: `python -m tff_fedopt bench`."""
+"""Measures rounds and steps side by side, as ratios within one run.
+
+Exit code: 0 done, 1 a variant failed, 2 wrong usage.
+"""
 
 from collections.abc import Sequence
 import datetime
 import os
 import pathlib
-import signal
 import sys
 
+from absl import flags
 import pandas as pd
 
 from tff_fedopt.bench import measure
@@ -15,65 +18,62 @@ from tff_fedopt.commands import command_line
 from tff_fedopt.experiment import files
 
 
-def _print(rows: Sequence[dict[str, str]]) -> None:
-  widths = [max(len(r[k]) for r in [*rows, {k: k}]) for k in rows[0]]
-  for row in [{k: k for k in rows[0]}, *rows]:
-    print('  '.join(v.ljust(w) for v, w in zip(row.values(), widths)).rstrip())
-  print(flush=True)
+def _define(values: flags.FlagValues) -> None:
+  section = command_line.Section(values, 'how it is measured')
+  section.whole(
+      'turns', 5, 'how often each variant is measured after a start', least=1
+  )
+  section.whole('starts', 2, 'how often all variants are started', least=1)
+  section.text('out', 'runs/bench.csv', 'where the table is saved')
+
+
+def _run(values: flags.FlagValues, comparisons: list[str]) -> int:
+  for name in comparisons:
+    if name not in variants.COMPARISONS:
+      hint = command_line.near(name, variants.COMPARISONS)
+      known = 'there are ' + ', '.join(variants.COMPARISONS)
+      raise ValueError(f'no comparison {name!r}; {hint or known}')
+  command_line.check_folder('--out', pathlib.Path(values.out).parent)
+  measured = []
+  for name in comparisons or variants.COMPARISONS:
+    try:
+      table = measure.compare(name, values.turns, values.starts)
+    except RuntimeError as e:
+      raise command_line.Failed(f'{name}: {e}') from e
+    print(table.to_string(index=False, justify='left'), end='\n\n', flush=True)
+    measured.append(table)
+  table = pd.concat(measured).assign(
+      cores=len(os.sched_getaffinity(0)),
+      date=datetime.date.today().isoformat(),
+  )
+  text = table.to_csv(index=False, lineterminator='\n')
+  files.write_atomically(values.out, [text.encode()])
+  print(f'saved in {values.out}')
+  return 0
+
+
+_COMMAND = command_line.Command(
+    name='bench',
+    summary=(__doc__ or '')
+    + '\nComparisons (without one, all of them):\n'
+    + '\n'.join(f'  {k}: {v.what}' for k, v in variants.COMPARISONS.items()),
+    examples=('emnist_round', 'lstm_step_256 --turns=3 --out=bench.csv'),
+    define=_define,
+    run=_run,
+    arguments='[COMPARISON …]',
+)
 
 
 def main(argv: Sequence[str]) -> int:
-  parser = command_line.Parser(
-      prog='bench', description=(__doc__ or '').split('\n', maxsplit=1)[0]
-  )
-  parser.add_argument(
-      'comparison',
-      nargs='*',
-      metavar='COMPARISON',
-      help='; '.join(f'{k}: {v.what}' for k, v in variants.COMPARISONS.items()),
-  )
-  parser.add_argument(
-      '--turns',
-      type=int,
-      default=5,
-      help='how often each variant is measured after a start',
-  )
-  parser.add_argument(
-      '--starts', type=int, default=2, help='how often all variants are started'
-  )
-  parser.add_argument(
-      '--out', default='runs/bench.csv', help='where the table is saved'
-  )
-  args = parser.parse_args(argv)
-  unknown = [c for c in args.comparison if c not in variants.COMPARISONS]
-  if unknown:
-    parser.error(
-        f'no comparison {unknown[0]!r}; there are ' + ', '.join(variants.COMPARISONS)
-    )
-  for option in ('turns', 'starts'):
-    if getattr(args, option) < 1:
-      parser.error(f'--{option} must be at least 1, got {getattr(args, option)}')
-  try:
-    command_line.check_folder('--out', pathlib.Path(args.out).parent)
-  except ValueError as e:
-    parser.error(str(e))
-  # Ended from outside, the variants are still ended in turn.
-  signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-  rows = []
-  for comparison in args.comparison or variants.COMPARISONS:
-    try:
-      new = measure.compare(comparison, args.turns, args.starts)
-    except RuntimeError as e:
-      parser.exit(1, f'bench: {comparison}: {e}\n')
-    _print(new)
-    rows += new
-  date = datetime.date.today().isoformat()
-  cores = str(len(os.sched_getaffinity(0)))
-  rows = [dict(r, cores=cores, date=date) for r in rows]
-  table = pd.DataFrame(rows).to_csv(index=False, lineterminator='\n')
-  files.write_atomically(args.out, [table.encode()])
-  print(f'saved in {args.out}')
-  return 0
+  """Runs the command.
+
+  Args:
+    argv: The arguments, without the program's name.
+
+  Returns:
+    The exit code.
+  """
+  return command_line.run(_COMMAND, argv)
 
 
 if __name__ == '__main__':

@@ -1,8 +1,9 @@
 """Tells whether this machine is ready to run experiments, and what is missing.
 
-    python -m tff_fedopt.commands.doctor [--data_dir DIR] [--timeout SECONDS]
+Exit code: 0 ready, 2 not ready or wrong usage.
 """
 
+from collections.abc import Sequence
 import dataclasses
 import os
 import pathlib
@@ -13,6 +14,8 @@ import subprocess
 import sys
 import time
 import zipfile
+
+from absl import flags
 
 from tasks.data import counts
 from tasks.data import sources
@@ -250,34 +253,51 @@ def diagnose(data_dir: str | None, timeout: float):
   yield check_hello(timeout)
 
 
-def main(argv: list[str] | None = None) -> int:
+def _define(values: flags.FlagValues) -> None:
+  section = command_line.Section(values, 'what is looked at')
+  section.text(
+      'data_dir',
+      None,
+      f"folder with TFF's data files (default: {sources.default_data_dir()})",
+  )
+  section.number('timeout', 120.0, 'seconds for a federated computation')
+
+
+def _run(values: flags.FlagValues, arguments: list[str]) -> int:
   """Prints the findings and a last line: READY, or the one thing to do."""
-  parser = command_line.Parser(
-      prog='doctor',
-      description='Tells whether this machine is ready to run experiments.',
-  )
-  parser.add_argument(
-      '--data_dir',
-      help=f"folder with TFF's data files (default: {sources.default_data_dir()})",
-  )
-  parser.add_argument(
-      '--timeout',
-      type=float,
-      default=120.0,
-      help='seconds for a federated computation (default: %(default)g)',
-  )
-  arguments = parser.parse_args(argv)
-  if not 0 < arguments.timeout <= _DAY:
-    parser.error(
-        f'--timeout must lie in 0 … {_DAY} seconds, got {arguments.timeout:g}'
+  del arguments
+  if not 0 < values.timeout <= _DAY:
+    raise ValueError(
+        f'--timeout must lie in 0 … {_DAY} seconds, got {values.timeout:g}'
     )
   remedy = None
-  for finding in diagnose(arguments.data_dir, arguments.timeout):
+  for finding in diagnose(values.data_dir, values.timeout):
     print(f'{finding.subject:20}{finding.text}', flush=True)
     remedy = remedy or finding.remedy
   print(f'NOT READY: {remedy}' if remedy else 'READY')
   return 2 if remedy else 0
 
 
+_COMMAND = command_line.Command(
+    name='doctor',
+    summary=__doc__ or '',
+    examples=('', '--data_dir=DIR'),
+    define=_define,
+    run=_run,
+)
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the command.
+
+  Args:
+    argv: The arguments, without the program's name.
+
+  Returns:
+    The exit code.
+  """
+  return command_line.run(_COMMAND, argv)
+
+
 if __name__ == '__main__':
-  command_line.end_with(main, None)
+  command_line.end_with(main, sys.argv[1:])

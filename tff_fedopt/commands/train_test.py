@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import signal
 import subprocess
 import sys
 import time
@@ -20,8 +19,6 @@ _FLAGS = ['--task=toy', '--noprogress', '--notensorboard', '--rounds=2']
 
 @pytest.fixture(autouse=True)
 def _toy_task(monkeypatch):
-  # The command handles SIGTERM; this process keeps its own handler.
-  monkeypatch.setattr(signal, 'signal', lambda *_: None)
   toy.install(monkeypatch.setattr)
 
 
@@ -66,6 +63,11 @@ def test_flags_become_the_run(tmp_path, capsys):
       capsys.readouterr().err
   )
 
+  # Unless it is overwritten; then another run may be here.
+  assert _train('--seed=4', '--overwrite', *same) == 0
+  spec = json.loads((run_dir / 'config.json').read_text())['spec']
+  assert spec['seed'] == 4
+
 
 def test_diverged_run_is_exit_code_1(tmp_path, capsys):
   code = _train('--client_learning_rate=1e38', f'--run_dir={tmp_path}')
@@ -76,7 +78,8 @@ def test_diverged_run_is_exit_code_1(tmp_path, capsys):
 @pytest.mark.parametrize(
     'arguments, message',
     [
-        (['--tasks=toy'], "Unknown command line flag 'tasks'. Did you mean: "),
+        (['--tasks=toy'], 'unknown flag --tasks; did you mean --task'),
+        (['--client_lr=1'], 'did you mean --client_learning_rate\\?'),
         (['--task=cifar'], "unknown task 'cifar'; one of toy"),
         (['--algorithm=adam'], "unknown algorithm 'adam'; one of"),
         (
@@ -88,16 +91,17 @@ def test_diverged_run_is_exit_code_1(tmp_path, capsys):
             'no hyperparameter server_momentum; it belongs to fedavgm$',
         ),
         (['--client_learning_rate=nan'], 'nan; expected a finite number'),
-        (['--algorithm=fedadam', '--tau=x'], '--tau=x: could not convert'),
+        (['--algorithm=fedadam', '--tau=x'], "--tau: 'x'; expected a number"),
         (['--algorithm=fedadam', '--tau=0'], 'tau: 0.* expected above 0'),
         (['--client_momentum=0.9'], 'client_momentum is not used by .*=sgd'),
-        (['--rounds=0'], '--rounds=0: 0 is not a positive integer'),
-        (['--checkpoint_every=0'], '--checkpoint_every=0'),
+        (['--rounds=0'], "--rounds: '0'; expected a whole number, 1 or"),
+        (['--checkpoint_every=0'], "--checkpoint_every: '0'; expected a"),
         (['--task_option=noise'], '--task_option=noise; expected NAME=VALUE'),
         (['--task_option=nose=1'], "unknown option 'nose' of toy; one of no"),
         (['toy'], "unexpected argument 'toy'"),
-        (['--flagfile=/nowhere'], '/nowhere'),
-        (['--cohorts=some'], "kind of cohorts 'some'; one of fixed, bernoulli"),
+        (['--flagfile=/nowhere'], "'/nowhere'; expected a file with one"),
+        (['--cohorts=some'], "'some'; expected one of fixed, bernoulli"),
+        (['--resume', '--overwrite'], 'expected one of them'),
         (['--participation=some'], "'some'; expected equal, examples, or JSON"),
         (['--participation={"c0": -1}'], "weight of 'c0' is -1; expected a"),
         (['--participation={"c9": 2}'], "no client 'c9'; there are 4, the fir"),
