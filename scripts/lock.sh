@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes requirements.txt again from requirements.in and overrides.txt.
+# Makes the locks again: requirements.txt from requirements.in and overrides.txt,
+# requirements-lint.txt from requirements-lint.in.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -21,22 +22,32 @@ uv=$(command -v uv) || {
 
 # uv takes the environments to lock for only from a pyproject.toml.
 printf '[tool.uv]\nenvironments = ["%s"]\n' "$SUPPORTED" > "$work/pyproject.toml"
-cp requirements.in overrides.txt "$work/"
-(cd "$work" && "$uv" pip compile --quiet requirements.in \
-  --override overrides.txt --universal --python-version 3.10 \
-  --exclude-newer "$CUTOFF" --generate-hashes --no-header \
-  --no-emit-index-url --no-emit-find-links --output-file locked.txt)
+cp requirements.in requirements-lint.in overrides.txt "$work/"
 
+# lock INPUT OUTPUT HEADLINE [OPTION …]: makes one lock.
+#
 # The platform is checked once by setup.sh, so that only markers which tell the
 # two Python versions apart are kept.
-{
-  echo '# Complete lock for CPython 3.10 and 3.11 on Linux x86-64.'
-  echo '# Made by scripts/lock.sh; install with --no-deps --require-hashes.'
-  sed -E \
-    -e "s/ and (implementation_name|platform_python_implementation) == '[Cc][Pp]ython'//" \
-    -e "s/ and platform_machine == 'x86_64' and sys_platform == 'linux'//" \
-    -e "s/ ; python_full_version < '3\.12' \\\\$/ \\\\/" \
-    "$work/locked.txt"
-} > "$work/requirements.txt"
-cp "$work/requirements.txt" requirements.txt.tmp
-mv requirements.txt.tmp requirements.txt
+lock() {
+  local input=$1 output=$2 headline=$3
+  shift 3
+  (cd "$work" && "$uv" pip compile --quiet "$input" \
+    --universal --python-version 3.10 --generate-hashes --no-header \
+    --no-emit-index-url --no-emit-find-links --output-file "$output.raw" "$@")
+  {
+    echo "# $headline"
+    echo '# Made by scripts/lock.sh; install with --no-deps --require-hashes.'
+    sed -E \
+      -e "s/ and (implementation_name|platform_python_implementation) == '[Cc][Pp]ython'//" \
+      -e "s/ and platform_machine == 'x86_64' and sys_platform == 'linux'//" \
+      -e "s/ ; python_full_version < '3\.12' \\\\$/ \\\\/" \
+      "$work/$output.raw"
+  } > "$output.tmp"
+  mv "$output.tmp" "$output"
+}
+
+lock requirements.in requirements.txt \
+  'Complete lock for CPython 3.10 and 3.11 on Linux x86-64.' \
+  --override overrides.txt --exclude-newer "$CUTOFF"
+lock requirements-lint.in requirements-lint.txt \
+  'Complete lock of the linters, for the same Pythons.'

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Creates .venv from requirements.txt, or returns at once where it is complete.
+# With a name: .venv-NAME from requirements-NAME.txt.
 #
-#   bash scripts/setup.sh
+#   bash scripts/setup.sh [NAME]
 #   PYTHON=/path/to/python3.11 bash scripts/setup.sh
 #
 # The environment is trusted only with a stamp that names the lock it was made
@@ -10,7 +11,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly VENV=.venv
+readonly VENV=.venv${1:+-$1}
+readonly LOCK=requirements${1:+-$1}.txt
 readonly STAMP=$VENV/.complete
 readonly UV_VERSION=0.9.0
 readonly IS_SUPPORTED='import sys, venv, ensurepip, platform
@@ -21,7 +23,7 @@ sys.exit(platform.python_implementation() != "CPython"
 say() { echo "setup: $*" >&2; }
 refuse() { say "$@"; exit 2; }
 
-lock_hash() { sha256sum requirements.txt | cut -d ' ' -f 1; }
+lock_hash() { sha256sum "$LOCK" | cut -d ' ' -f 1; }
 
 is_complete() {
   [[ -f $STAMP && $(< "$STAMP") == $(lock_hash) ]] &&
@@ -99,7 +101,7 @@ trap 'exit 129' HUP
 
 # Children inherit the lock: should this script be killed outright, the next
 # call still waits until nothing writes into the environment any more.
-exec 9> .venv.lock
+exec 9> "$VENV.lock"
 if ! flock --nonblock 9; then
   say 'another setup is running here; waiting for it'
   run flock 9
@@ -117,21 +119,21 @@ elif ! python=$(find_python) && ! fetch_python; then
     'install one with its venv package, or name it: PYTHON=/path/python3.11'
 fi
 
-say "installing $(grep -c '==' requirements.txt) packages into $VENV with" \
+say "installing $(grep -c '==' "$LOCK") packages into $VENV with" \
   "$("$python" --version); this takes some minutes, once"
 building=1
 rm -rf "$VENV"
 run "$python" -m venv "$VENV"
 # The few packages without a wheel are built by what the lock names, not by
 # whatever is newest today.
-grep -A 20 -E '^(setuptools|wheel)==' requirements.txt |
-  awk '/^[a-z]/ { keep = /^(setuptools|wheel)==/ } keep' > "$scratch/build.txt"
+awk '/^[a-z]/ { keep = /^(setuptools|wheel)==/ } keep' "$LOCK" \
+  > "$scratch/build.txt"
 pip_install() {
   run "$VENV/bin/python" -m pip install --disable-pip-version-check \
     --no-input -qq --no-deps --require-hashes "$@"
 }
-pip_install -r "$scratch/build.txt" &&
-  pip_install --no-build-isolation -r requirements.txt ||
+{ [[ ! -s $scratch/build.txt ]] || pip_install -r "$scratch/build.txt"; } &&
+  pip_install --no-build-isolation -r "$LOCK" ||
   { say 'pip failed; its message is above'; exit 1; }
 lock_hash > "$STAMP.tmp"
 mv "$STAMP.tmp" "$STAMP"

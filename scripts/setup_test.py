@@ -23,7 +23,7 @@ case "$*" in
     cp "$0" "${@: -1}/bin/python" ;;
   *'-m pip '*)
     echo "$*" >> "$TEST_ROOT/pip.log"
-    touch "$TEST_ROOT/.venv/half" "$TEST_ROOT/started"
+    touch "$(dirname "$0")/../half" "$TEST_ROOT/started"
     while [ -e "$TEST_ROOT/hold" ]; do sleep 0.05; done
     [ ! -e "$TEST_ROOT/fail" ] ;;
   --version) echo Python 3.11.99 ;;
@@ -49,9 +49,9 @@ class Checkout:
         'six==1.0 \\\n    --hash=sha256:11\n'
     )
 
-  def start(self, **env):
+  def start(self, *arguments, **env):
     return subprocess.Popen(
-        ['bash', 'scripts/setup.sh'],
+        ['bash', 'scripts/setup.sh', *arguments],
         cwd=self.root,
         env={
             **os.environ,
@@ -67,9 +67,9 @@ class Checkout:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
-  def run(self, **env):
+  def run(self, *arguments, **env):
     """Runs to the end; returns the exit status and the lines of stderr."""
-    process = self.start(**env)
+    process = self.start(*arguments, **env)
     out, err = process.communicate(timeout=30)
     assert not out
     return process.returncode, err.splitlines()
@@ -100,6 +100,21 @@ def test_installs_the_lock_once_and_then_returns_at_once(checkout):
   started = time.monotonic()
   assert checkout.run() == (0, [])
   assert time.monotonic() - started < 1.0
+  assert checkout.installs() == 1
+
+
+def test_a_named_environment_is_made_from_its_own_lock(checkout):
+  (checkout.root / 'requirements-lint.txt').write_text(
+      'six==1.0 \\\n    --hash=sha256:11\n'
+  )
+  assert checkout.run('lint')[0] == 0
+  assert (checkout.root / '.venv-lint' / '.complete').exists()
+  assert not (checkout.root / '.venv' / '.complete').exists()
+  pip = (checkout.root / 'pip.log').read_text().splitlines()
+  # Without a build tool in the lock there is nothing to install before it.
+  assert [line.split()[-1] for line in pip] == ['requirements-lint.txt']
+  assert checkout.run('lint') == (0, [])
+  assert checkout.run()[0] == 0
   assert checkout.installs() == 1
 
 

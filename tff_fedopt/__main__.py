@@ -1,4 +1,7 @@
-"""One entry to all commands: `python -m tff_fedopt COMMAND [ARGUMENT …]`."""
+"""One entry to all commands: `tff_fedopt COMMAND [ARGUMENT …]`.
+
+`python -m tff_fedopt` is the same where the package is not installed.
+"""
 
 import importlib
 import sys
@@ -30,5 +33,10 @@ def main(argv: list[str]) -> int:
   return module.main(argv[1:])
 
 
-if __name__ == '__main__':
+def command() -> None:
+  """The installed command."""
   command_line.end_with(main, sys.argv[1:])
+
+
+if __name__ == '__main__':
+  command()

@@ -4,9 +4,7 @@ This file and the package's `__init__.py` must parse on old and future Pythons:
 a wrong interpreter gets one line, not a syntax error.
 """
 
-import ast
-import importlib
-import pathlib
+import os
 import platform
 import sys
 
@@ -68,79 +66,16 @@ def problem(
 def check():
   """Raises ImportError with one line where this library cannot run.
 
-  Run as `python -m tff_fedopt…`, it prints the line and exits with status 2.
+  Run as `python -m tff_fedopt…` or as the installed command `tff_fedopt`, it
+  prints the line and exits with status 2.
   """
   reason = problem()
   if reason is None:
     return
   # While Python looks for the module to run, and so imports the package that
   # holds it, sys.argv[0] is '-m'. That tells a command from an import.
-  if sys.argv[:1] == ['-m']:
+  program = os.path.basename(sys.argv[0]) if sys.argv else ''
+  if program in ('-m', 'tff_fedopt'):
     sys.stderr.write(reason + '\n')
     sys.exit(2)
   raise ImportError(reason)
-
-
-def used_symbols(source):
-  """Lists what a Python source takes from TFF, as dotted names.
-
-  Follows `import tensorflow_federated as NAME` (each longest attribute chain
-  that starts at NAME) and `from tensorflow_federated… import NAME`.
-
-  Args:
-    source: Text of a Python file.
-
-  Returns:
-    Sorted list of names such as 'tensorflow_federated.learning.templates'.
-  """
-  tree = ast.parse(source)
-  aliases, found, inner = {}, set(), set()
-  for node in ast.walk(tree):
-    if isinstance(node, ast.Import):
-      for name in node.names:
-        if name.name.split('.')[0] == 'tensorflow_federated':
-          aliases[name.asname or 'tensorflow_federated'] = (
-              name.name if name.asname else 'tensorflow_federated'
-          )
-    elif isinstance(node, ast.ImportFrom) and node.module:
-      if node.module.split('.')[0] == 'tensorflow_federated':
-        found.update(node.module + '.' + name.name for name in node.names)
-  # ast.walk meets the outermost attribute of a chain first.
-  for node in ast.walk(tree):
-    if not isinstance(node, ast.Attribute) or node in inner:
-      continue
-    parts = []
-    while isinstance(node, ast.Attribute):
-      parts.append(node.attr)
-      node = node.value
-      inner.add(node)
-    if isinstance(node, ast.Name) and node.id in aliases:
-      found.add('.'.join([aliases[node.id]] + parts[::-1]))
-  return sorted(found)
-
-
-def probe_list(root):
-  """Maps every TFF symbol used in the sources below a folder to its users."""
-  users = {}
-  for package in ('tff_fedopt', 'tasks'):
-    for path in sorted(pathlib.Path(root, package).rglob('*.py')):
-      for symbol in used_symbols(path.read_text(encoding='utf-8')):
-        users.setdefault(symbol, []).append(str(path.relative_to(root)))
-  return users
-
-
-def resolves(symbol):
-  """Tells whether the installed TFF has a symbol, given as a dotted name."""
-  parts = symbol.split('.')
-  for length in range(len(parts), 0, -1):
-    try:
-      value = importlib.import_module('.'.join(parts[:length]))
-    except ModuleNotFoundError:
-      continue
-    try:
-      for part in parts[length:]:
-        value = getattr(value, part)
-    except AttributeError:
-      return False
-    return True
-  return False

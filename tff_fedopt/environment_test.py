@@ -1,6 +1,7 @@
 """The guard's one line, and the TFF symbols that this suite relies on."""
 
 import ast
+import importlib
 import pathlib
 import subprocess
 import sys
@@ -13,6 +14,71 @@ from tff_fedopt import environment
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GOOD = {'tensorflow-federated': '0.87.0', 'tensorflow': '2.14.1'}
+
+
+def used_symbols(source):
+  """Lists what a Python source takes from TFF, as dotted names.
+
+  Follows `import tensorflow_federated as NAME` (each longest attribute chain
+  that starts at NAME) and `from tensorflow_federated… import NAME`.
+
+  Args:
+    source: Text of a Python file.
+
+  Returns:
+    Sorted list of names such as 'tensorflow_federated.learning.templates'.
+  """
+  tree = ast.parse(source)
+  aliases, found, inner = {}, set(), set()
+  for node in ast.walk(tree):
+    if isinstance(node, ast.Import):
+      for name in node.names:
+        if name.name.split('.')[0] == 'tensorflow_federated':
+          aliases[name.asname or 'tensorflow_federated'] = (
+              name.name if name.asname else 'tensorflow_federated'
+          )
+    elif isinstance(node, ast.ImportFrom) and node.module:
+      if node.module.split('.')[0] == 'tensorflow_federated':
+        found.update(node.module + '.' + name.name for name in node.names)
+  # ast.walk meets the outermost attribute of a chain first.
+  for node in ast.walk(tree):
+    if not isinstance(node, ast.Attribute) or node in inner:
+      continue
+    parts = []
+    while isinstance(node, ast.Attribute):
+      parts.append(node.attr)
+      node = node.value
+      inner.add(node)
+    if isinstance(node, ast.Name) and node.id in aliases:
+      found.add('.'.join([aliases[node.id]] + parts[::-1]))
+  return sorted(found)
+
+
+def users_of_symbols(root):
+  """Maps every TFF symbol used in the sources below a folder to its users."""
+  users = {}
+  for package in ('tff_fedopt', 'tasks'):
+    for path in sorted(pathlib.Path(root, package).rglob('*.py')):
+      for symbol in used_symbols(path.read_text(encoding='utf-8')):
+        users.setdefault(symbol, []).append(str(path.relative_to(root)))
+  return users
+
+
+def resolves(symbol):
+  """Tells whether the installed TFF has a symbol, given as a dotted name."""
+  parts = symbol.split('.')
+  for length in range(len(parts), 0, -1):
+    try:
+      value = importlib.import_module('.'.join(parts[:length]))
+    except ModuleNotFoundError:
+      continue
+    try:
+      for part in parts[length:]:
+        value = getattr(value, part)
+    except AttributeError:
+      return False
+    return True
+  return False
 
 
 def _problem(python=(3, 11, 7), system='Linux', machine='x86_64', **versions):
@@ -99,7 +165,7 @@ def f(x: tff.types.StructType) -> None:
   tff.learning.templates.LearningProcess(tff.a.b).next.c
   inner.models.Thing
 """
-  assert environment.used_symbols(source) == [
+  assert used_symbols(source) == [
       'tensorflow_federated.a.b',
       'tensorflow_federated.learning.templates.LearningProcess',
       'tensorflow_federated.python.core.something',
@@ -109,25 +175,64 @@ def f(x: tff.types.StructType) -> None:
 
 
 def test_installed_tff_has_every_symbol_used():
-  users = environment.probe_list(ROOT)
-  assert len(users) > 20, 'the probe list is suspiciously short'
-  assert {s: u for s, u in users.items() if not environment.resolves(s)} == {}
+  users = users_of_symbols(ROOT)
+  assert len(users) > 20, 'the list of symbols is suspiciously short'
+  assert {s: u for s, u in users.items() if not resolves(s)} == {}
 
 
 def test_a_missing_symbol_is_noticed():
   prefix = 'tensorflow_federated.learning.templates.'
-  assert environment.resolves(prefix + 'LearningProcess')
-  assert not environment.resolves(prefix + 'LearningProcesses')
-  assert not environment.resolves(prefix + 'LearningProcess.no_such_method')
-  assert not environment.resolves('tensorflow_federated.no_such_module.x')
+  assert resolves(prefix + 'LearningProcess')
+  assert not resolves(prefix + 'LearningProcesses')
+  assert not resolves(prefix + 'LearningProcess.no_such_method')
+  assert not resolves('tensorflow_federated.no_such_module.x')
 
 
 @pytest.mark.parametrize('name', tff_fedopt.__all__)
 def test_public_names_exist(name):
   assert getattr(tff_fedopt, name) is not None
-  assert name in dir(tff_fedopt)
+
+
+def test_what_is_shown_is_what_is_public():
+  assert set(dir(tff_fedopt)) == {
+      '__version__',
+      'ClientStateError',
+      'RunSpec',
+      'WorkerDied',
+      'algorithms',
+      'client_input',
+      'collect_client_state',
+      'initial_weights',
+      'run',
+      'run_experiment',
+      'runtime',
+      'sweep',
+  }
+  assert set(dir(tff_fedopt)) == set(tff_fedopt.__all__)
+
+
+def test_public_names_are_what_they_are_called():
+  assert tff_fedopt.sweep.__module__ == 'tff_fedopt.experiment.sweep'
+  assert issubclass(tff_fedopt.WorkerDied, RuntimeError)
+  assert issubclass(tff_fedopt.ClientStateError, RuntimeError)
+
+
+def test_a_wrong_environment_stops_the_installed_command_too(tmp_path):
+  script = tmp_path / 'tff_fedopt'
+  script.write_text('from tff_fedopt.__main__ import command\ncommand()\n')
+  result = subprocess.run(
+      [sys.executable, '-S', str(script)],
+      env={'PYTHONPATH': str(ROOT)},
+      capture_output=True,
+      text=True,
+      check=False,
+  )
+  assert result.returncode == 2
+  assert len(result.stderr.splitlines()) == 1
+  assert 'which is not installed' in result.stderr
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones():
-  with pytest.raises(AttributeError, match="'runs'; it has RunSpec, algorithm"):
+  known = "'runs'; it has ClientStateError, RunSpec"
+  with pytest.raises(AttributeError, match=known):
     tff_fedopt.runs  # pylint: disable=pointless-statement

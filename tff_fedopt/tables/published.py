@@ -5,8 +5,9 @@ import dataclasses
 import functools
 import pathlib
 
-_RESULTS = pathlib.Path(__file__).resolve().parents[2] / 'results'
-PATH = _RESULTS / 'paper.csv'
+# In a checkout a link to its results, in a wheel the files themselves.
+RESULTS = pathlib.Path(__file__).resolve().parents[1] / 'results'
+PATH = RESULTS / 'paper.csv'
 FIELDS = (
     'table',
     'row',

@@ -6,10 +6,11 @@ import pathlib
 from typing import Any
 
 from tff_fedopt.tables import compare
+from tff_fedopt.tables import published
 from tff_fedopt.tables import record
 from tff_fedopt.tables import spec as spec_lib
 
-FOLDER = pathlib.Path(__file__).resolve().parents[2] / 'results' / 'reference'
+FOLDER = published.RESULTS / 'reference'
 
 # Two processors add the same floats in different orders; training amplifies
 # that over the rounds, so a stored number is met only within a tolerance, in
