@@ -9,7 +9,7 @@ from typing import Any
 
 from tasks import task as _task
 
-_NAMES = (
+PUBLISHED = (
     'cifar10',
     'cifar100',
     'emnist_autoencoder',
@@ -18,11 +18,13 @@ _NAMES = (
     'stackoverflow_tag',
     'stackoverflow_word',
 )
+# Name -> the module that has its INFO and load, imported when asked for.
+_sources: dict[str, Any] = {name: f'tasks.{name}' for name in PUBLISHED}
 
 
 def names() -> list[str]:
-  """The names of all tasks, sorted."""
-  return list(_NAMES)
+  """The names of all tasks: the published ones, then those registered."""
+  return list(_sources)
 
 
 def info(name: str) -> _task.TaskInfo:
@@ -73,10 +75,10 @@ def load(
       (`tasks.data.sources.DataError`).
   """
   module = _module(name)
-  settings = module.INFO.settings
-  batch_size = settings.batch_size if batch_size is None else batch_size
+  published = module.INFO.published
+  batch_size = published.batch_size if batch_size is None else batch_size
   if local_epochs is None:
-    local_epochs = settings.local_epochs
+    local_epochs = published.local_epochs
   for field, value in dict(
       batch_size=batch_size, local_epochs=local_epochs
   ).items():
@@ -95,8 +97,9 @@ def load(
 
 
 def _module(name):
-  if name not in _NAMES:
-    near = difflib.get_close_matches(str(name), _NAMES, n=1)
-    hint = f'did you mean {near[0]}?' if near else ', '.join(_NAMES)
+  if name not in _sources:
+    near = difflib.get_close_matches(str(name), _sources, n=1)
+    hint = f'did you mean {near[0]}?' if near else ', '.join(_sources)
     raise ValueError(f'There is no task {name!r}; {hint}')
-  return importlib.import_module(f'tasks.{name}')
+  source = _sources[name]
+  return importlib.import_module(source) if isinstance(source, str) else source

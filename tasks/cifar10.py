@@ -7,18 +7,12 @@ from tasks.data import hidden_labels
 INFO = task_lib.TaskInfo(
     name='cifar10',
     title='CIFAR-10 image classification, Dirichlet split',
+    dataset='cifar10',
     metric=cifar_common.METRIC,
     weighting='examples',
-    settings=task_lib.Settings(
-        rounds=4000,
-        cohort_size=10,
-        batch_size=20,
-        local_epochs=1,
-        clients=500,
-        examples=50_000,
-        test_clients=1,
-        test_examples=10_000,
+    published=cifar_common.published(
         parameters=11_181_642,
+        test_clients=1,
         source='Flower conf/cifar10/config.yaml, a third-party copy',
     ),
     options=dict(
@@ -50,16 +44,8 @@ INFO = task_lib.TaskInfo(
 
 def load(request: task_lib.Request) -> task_lib.Task:
   """Opens, if needed makes, the partition and returns the task."""
-  from tasks.data import cifar  # pylint: disable=g-import-not-at-top
-
-  options = request.options
-  opened = cifar.open_split(
-      'cifar10',
-      request.folder('cifar10'),
-      rule=options['partition'],
-      num_clients=options['clients'] or (50 if request.is_synthetic else 500),
-      alpha=options['alpha'],
-      seed=options['partition_seed'],
-      noise=cifar_common.noise(options),
+  published = 50 if request.is_synthetic else INFO.published.clients
+  opened = cifar_common.open_dealt(
+      INFO, request, request.options['clients'] or published
   )
   return cifar_common.load(INFO, request, opened, 10)

@@ -6,18 +6,12 @@ from tasks import task as task_lib
 INFO = task_lib.TaskInfo(
     name='cifar100',
     title='CIFAR-100 image classification, Pachinko allocation',
+    dataset='cifar100',
     metric=cifar_common.METRIC,
     weighting='examples',
-    settings=task_lib.Settings(
-        rounds=4000,
-        cohort_size=10,
-        batch_size=20,
-        local_epochs=1,
-        clients=500,
-        examples=50_000,
-        test_clients=100,
-        test_examples=10_000,
+    published=cifar_common.published(
         parameters=11_227_812,
+        test_clients=100,
         source='official hyperparameters.md; counts from the TFF loader',
     ),
     options=dict(
@@ -68,22 +62,14 @@ def load(request: task_lib.Request) -> task_lib.Task:
   options = request.options
   noise = cifar_common.noise(options)
   if options['partition'] in cifar.RULES:
-    opened = cifar.open_split(
-        'cifar100',
-        request.folder('cifar100'),
-        rule=options['partition'],
-        num_clients=options['clients'],
-        alpha=options['alpha'],
-        seed=options['partition_seed'],
-        noise=noise,
-    )
+    opened = cifar_common.open_dealt(INFO, request, options['clients'])
   elif noise.settings():
     raise ValueError(
         f'cifar100, {next(iter(noise.settings()))}: there is none with'
         f' partition={options["partition"]}; use hsu, flsim or iid'
     )
   elif options['partition'] == 'tff':
-    opened = sources.open_clients('cifar100', request.folder('cifar100'))
+    opened = sources.open_clients(INFO.dataset, request.folder(INFO.dataset))
   elif request.is_synthetic:
     raise ValueError(
         'cifar100, partition: pachinko needs --data_dir with the images of'

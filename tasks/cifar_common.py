@@ -64,12 +64,57 @@ OPTIONS = dict(
 )
 
 
+def published(
+    parameters: int, test_clients: int, source: str
+) -> task_lib.Published:
+  """Returns the published setting of one of the tasks."""
+  return task_lib.Published(
+      rounds=4000,
+      cohort_size=10,
+      batch_size=20,
+      local_epochs=1,
+      clients=500,
+      examples=50_000,
+      test_clients=test_clients,
+      test_examples=10_000,
+      parameters=parameters,
+      source=source,
+  )
+
+
 def noise(options) -> noise_lib.Noise:
   """Returns the noises that options ask for."""
   return noise_lib.Noise(
       client=options['client_noise'],
       classes=options['class_noise'],
       seed=options['partition_seed'],
+  )
+
+
+def open_dealt(
+    info: task_lib.TaskInfo, request: task_lib.Request, num_clients: int
+):
+  """Opens the images, dealt to clients as the option `partition` says.
+
+  Args:
+    info: The task.
+    request: What was asked for.
+    num_clients: Training clients.
+
+  Returns:
+    `sources.Opened`.
+  """
+  from tasks.data import cifar  # pylint: disable=g-import-not-at-top
+
+  options = request.options
+  return cifar.open_split(
+      info.dataset,
+      request.folder(info.dataset),
+      rule=options['partition'],
+      num_clients=num_clients,
+      alpha=options['alpha'],
+      seed=options['partition_seed'],
+      noise=noise(options),
   )
 
 

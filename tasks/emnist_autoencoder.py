@@ -2,26 +2,16 @@
 
 import numpy as np
 
-from tasks import emnist_character
+from tasks import emnist_common
 from tasks import task as task_lib
 
 INFO = task_lib.TaskInfo(
     name='emnist_autoencoder',
     title='EMNIST autoencoder',
-    metric=task_lib.Metric('mse', 'MSE x 1000', '', 1000.0, False),
+    dataset=emnist_common.DATASET,
+    metric=task_lib.Metric('mse', 'MSE x 1000', '', 1000.0, False, decimals=2),
     weighting='examples',
-    settings=task_lib.Settings(
-        rounds=3000,
-        cohort_size=10,
-        batch_size=20,
-        local_epochs=1,
-        clients=3400,
-        examples=671_585,
-        test_clients=3400,
-        test_examples=77_483,
-        parameters=2_837_314,
-        source='official hyperparameters.md; counts from the TFF loader',
-    ),
+    published=emnist_common.published(rounds=3000, parameters=2_837_314),
     options=dict(
         **task_lib.COMMON,
         reduction=task_lib.Option(
@@ -49,8 +39,6 @@ def prepare(examples) -> tuple[np.ndarray, np.ndarray]:
 def load(request: task_lib.Request) -> task_lib.Task:
   """Opens the data and returns the task."""
   # pylint: disable=g-import-not-at-top
-  from tasks import pipeline as pipeline_lib
-  from tasks.data import sources
   from tasks.models import autoencoder
   from tasks.models import objectives
   from tasks.models import variables
@@ -58,21 +46,14 @@ def load(request: task_lib.Request) -> task_lib.Task:
 
   size = dict(widths=(128, 64, 16, 64, 128)) if request.is_reduced else {}
   initializer = getattr(variables, request.options['initializer'])
-  pipeline = pipeline_lib.Pipeline(
-      prepare=lambda examples, rng: prepare(examples),
-      prepare_eval=prepare,
-      x=((784,), 'float32'),
-      y=((784,), 'float32'),
-      shuffle_buffer=emnist_character.SHUFFLE_BUFFER,
-      eval_batch_size=200,
-  )
-  return pipeline_lib.assemble(
+  return emnist_common.load(
       INFO,
       request,
-      sources.open_clients('emnist', request.folder('emnist')),
-      pipeline,
       lambda: autoencoder.Autoencoder(
           request.seed, initializer=initializer, **size
       ),
       objectives.reconstruction(request.options['reduction']),
+      prepare_eval=prepare,
+      x=((784,), 'float32'),
+      y=((784,), 'float32'),
   )

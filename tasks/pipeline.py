@@ -22,12 +22,13 @@ class Pipeline:
   """How raw examples become batches.
 
   Attributes:
-    prepare: (decoded examples, generator) -> (x, y) for training.
     prepare_eval: Decoded examples -> (x, y) for evaluation.
     x: (shape of a row, dtype) of the inputs; None for a size that varies.
     y: The same of the targets.
     shuffle_buffer: Examples that are shuffled together.
     eval_batch_size: Rows in a batch of evaluation.
+    prepare: (decoded examples, generator) -> (x, y) for training; None if that
+      is the same and draws nothing.
     decode: Raw examples -> what `prepare` wants; None if that is the same.
     max_examples: First examples of a client that are used, at most.
     validation_examples: Length of the head of the test split that is the
@@ -35,12 +36,12 @@ class Pipeline:
     relabel: (client id, decoded examples) -> what the client knows of them.
   """
 
-  prepare: Callable[..., Any]
   prepare_eval: Callable[..., Any]
   x: tuple[tuple[int | None, ...], str]
   y: tuple[tuple[int | None, ...], str]
   shuffle_buffer: int
   eval_batch_size: int
+  prepare: Callable[..., Any] | None = None
   decode: Callable[..., Any] | None = None
   max_examples: int | None = None
   validation_examples: int | None = None
@@ -123,7 +124,8 @@ def assemble(
 
   train = client_data.PreparedClients(
       opened['train'],
-      pipeline.prepare,
+      pipeline.prepare
+      or (lambda examples, rng: pipeline.prepare_eval(examples)),
       batch_size=request.batch_size,
       decode=pipeline.decode,
       local_epochs=request.local_epochs,

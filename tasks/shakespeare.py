@@ -10,9 +10,10 @@ _CHARACTERS = len(text.CHARACTERS)
 INFO = task_lib.TaskInfo(
     name='shakespeare',
     title='Shakespeare next character',
+    dataset='shakespeare',
     metric=task_lib.Metric('accuracy', 'accuracy', '%', 100.0, True),
     weighting='tokens',
-    settings=task_lib.Settings(
+    published=task_lib.Published(
         rounds=1200,
         cohort_size=10,
         batch_size=4,
@@ -61,7 +62,6 @@ def load(request: task_lib.Request) -> task_lib.Task:
     )
 
   pipeline = pipeline_lib.Pipeline(
-      prepare=lambda examples, rng: prepare(examples),
       prepare_eval=prepare,
       x=((length,), 'int32'),
       y=((length,), 'int32'),
@@ -72,7 +72,7 @@ def load(request: task_lib.Request) -> task_lib.Task:
   return pipeline_lib.assemble(
       INFO,
       request,
-      sources.open_clients('shakespeare', request.folder('shakespeare')),
+      sources.open_clients(INFO.dataset, request.folder(INFO.dataset)),
       pipeline,
       # Characters, padding, out of vocabulary, beginning and end.
       lambda: language.RecurrentNet(

@@ -1,7 +1,11 @@
 """What the two Stack Overflow tasks share: data, limits, the validation head."""
 
+from collections.abc import Callable
+from typing import Any
+
 from tasks import task as task_lib
 
+DATASET = 'stackoverflow'
 # The published code validates on the first 10 000 examples of the test split;
 # the users held out from training are not used.
 OPTIONS = dict(
@@ -21,9 +25,11 @@ OPTIONS = dict(
 )
 
 
-def settings(cohort_size: int, batch_size: int, parameters: int):
+def published(
+    cohort_size: int, batch_size: int, parameters: int
+) -> task_lib.Published:
   """Returns the published setting of one of the tasks."""
-  return task_lib.Settings(
+  return task_lib.Published(
       rounds=1500,
       cohort_size=cohort_size,
       batch_size=batch_size,
@@ -40,3 +46,40 @@ def settings(cohort_size: int, batch_size: int, parameters: int):
 def shuffle_buffer(max_examples: int) -> int:
   """Returns the published buffer: all used examples, 10 000 at most."""
   return min(max_examples, 10_000)
+
+
+def load(
+    info: task_lib.TaskInfo,
+    request: task_lib.Request,
+    network_fn: Callable[[], Any],
+    objective: Any,
+    **pipeline: Any,
+) -> task_lib.Task:
+  """Opens the data and returns the task.
+
+  Args:
+    info: The task.
+    request: What was asked for.
+    network_fn: Returns a new network.
+    objective: `objectives.Objective`, loss and metrics.
+    **pipeline: Fields of `pipeline.Pipeline` that are the task's own.
+  """
+  # pylint: disable=g-import-not-at-top
+  from tasks import pipeline as pipeline_lib
+  from tasks.data import sources
+  # pylint: enable=g-import-not-at-top
+
+  max_examples = request.options['max_examples']
+  return pipeline_lib.assemble(
+      info,
+      request,
+      sources.open_clients(DATASET, request.folder(DATASET)),
+      pipeline_lib.Pipeline(
+          shuffle_buffer=shuffle_buffer(max_examples),
+          max_examples=max_examples,
+          validation_examples=request.options['validation_examples'],
+          **pipeline,
+      ),
+      network_fn,
+      objective,
+  )

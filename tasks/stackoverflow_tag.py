@@ -9,9 +9,12 @@ from tasks.preprocessing import text
 INFO = task_lib.TaskInfo(
     name='stackoverflow_tag',
     title='Stack Overflow tag prediction, logistic regression',
+    dataset=stackoverflow_common.DATASET,
     metric=task_lib.Metric('recall_at_5', 'Recall@5', '%', 100.0, True),
     weighting='examples',
-    settings=stackoverflow_common.settings(10, 100, 5_000_500),
+    published=stackoverflow_common.published(
+        cohort_size=10, batch_size=100, parameters=5_000_500
+    ),
     options=dict(
         **stackoverflow_common.OPTIONS,
         num_tags=task_lib.Option(
@@ -32,22 +35,16 @@ def prepare(examples) -> tuple[np.ndarray, np.ndarray]:
 def load(request: task_lib.Request) -> task_lib.Task:
   """Opens the data and returns the task."""
   # pylint: disable=g-import-not-at-top
-  from tasks import pipeline as pipeline_lib
   from tasks.data import counts
-  from tasks.data import sources
   from tasks.models import bag_of_words
   from tasks.models import objectives
   # pylint: enable=g-import-not-at-top
 
   options = request.options
-  data_dir = request.folder('stackoverflow')
+  data_dir = request.folder(INFO.dataset)
   counts.require(data_dir, counts.WORDS, counts.TAGS)
-  words = text.Vocabulary(
-      counts.words(data_dir, options['vocab_size'])
-  )
-  tags = text.Vocabulary(
-      counts.tags(data_dir, options['num_tags'])
-  )
+  words = text.Vocabulary(counts.words(data_dir, options['vocab_size']))
+  tags = text.Vocabulary(counts.tags(data_dir, options['num_tags']))
 
   def decode(raw):
     texts = map(b' '.join, zip(raw['tokens'], raw['title']))
@@ -60,26 +57,16 @@ def load(request: task_lib.Request) -> task_lib.Task:
         ),
     )
 
-  pipeline = pipeline_lib.Pipeline(
-      prepare=lambda examples, rng: prepare(examples),
-      prepare_eval=prepare,
-      x=((None,), 'int32'),
-      y=((None,), 'int32'),
-      decode=decode,
-      shuffle_buffer=stackoverflow_common.shuffle_buffer(
-          options['max_examples']
-      ),
-      max_examples=options['max_examples'],
-      eval_batch_size=500,
-      validation_examples=options['validation_examples'],
-  )
-  return pipeline_lib.assemble(
+  return stackoverflow_common.load(
       INFO,
       request,
-      sources.open_clients('stackoverflow', data_dir),
-      pipeline,
       lambda: bag_of_words.BagOfWordsRegression(
           words.size, tags.size, request.seed
       ),
       objectives.tags(tags.size),
+      prepare_eval=prepare,
+      x=((None,), 'int32'),
+      y=((None,), 'int32'),
+      decode=decode,
+      eval_batch_size=500,
   )

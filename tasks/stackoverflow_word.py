@@ -9,11 +9,14 @@ from tasks.preprocessing import text
 INFO = task_lib.TaskInfo(
     name='stackoverflow_word',
     title='Stack Overflow next word',
+    dataset=stackoverflow_common.DATASET,
     metric=task_lib.Metric(
         'accuracy_no_oov_or_eos', 'accuracy', '%', 100.0, True
     ),
     weighting='tokens',
-    settings=stackoverflow_common.settings(50, 16, 4_050_748),
+    published=stackoverflow_common.published(
+        cohort_size=50, batch_size=16, parameters=4_050_748
+    ),
     options=dict(
         **stackoverflow_common.OPTIONS,
         sequence_length=task_lib.Option(
@@ -38,9 +41,7 @@ def prepare(examples) -> tuple[np.ndarray, np.ndarray]:
 def load(request: task_lib.Request) -> task_lib.Task:
   """Opens the data and returns the task."""
   # pylint: disable=g-import-not-at-top
-  from tasks import pipeline as pipeline_lib
   from tasks.data import counts
-  from tasks.data import sources
   from tasks.models import language
   from tasks.models import objectives
   from tasks.models import variables
@@ -48,11 +49,9 @@ def load(request: task_lib.Request) -> task_lib.Task:
 
   options = request.options
   length = options['sequence_length']
-  data_dir = request.folder('stackoverflow')
+  data_dir = request.folder(INFO.dataset)
   counts.require(data_dir, counts.WORDS)
-  vocabulary = text.Vocabulary(
-      counts.words(data_dir, options['vocab_size'])
-  )
+  vocabulary = text.Vocabulary(counts.words(data_dir, options['vocab_size']))
   if request.is_reduced:
     size = dict(embedding_size=24, units=(48,), projection=24)
   else:
@@ -64,26 +63,9 @@ def load(request: task_lib.Request) -> task_lib.Task:
     )
   pad = text.PAD
   oov, _, eos = text.special_ids(vocabulary.size)
-  pipeline = pipeline_lib.Pipeline(
-      prepare=lambda examples, rng: prepare(examples),
-      prepare_eval=prepare,
-      x=((length,), 'int32'),
-      y=((length,), 'int32'),
-      decode=lambda raw: dict(
-          rows=vocabulary.sentences(raw['tokens'], length)
-      ),
-      shuffle_buffer=stackoverflow_common.shuffle_buffer(
-          options['max_examples']
-      ),
-      max_examples=options['max_examples'],
-      eval_batch_size=100,
-      validation_examples=options['validation_examples'],
-  )
-  return pipeline_lib.assemble(
+  return stackoverflow_common.load(
       INFO,
       request,
-      sources.open_clients('stackoverflow', data_dir),
-      pipeline,
       # Words, padding, out of vocabulary, beginning and end.
       lambda: language.RecurrentNet(
           vocabulary.size + 4, request.seed, **size
@@ -95,4 +77,11 @@ def load(request: task_lib.Request) -> task_lib.Task:
               accuracy_no_oov_or_eos=[pad, oov, eos],
           )
       ),
+      prepare_eval=prepare,
+      x=((length,), 'int32'),
+      y=((length,), 'int32'),
+      decode=lambda raw: dict(
+          rows=vocabulary.sentences(raw['tokens'], length)
+      ),
+      eval_batch_size=100,
   )

@@ -21,6 +21,7 @@ class Metric:
     unit: Unit after scaling, '%' or ''.
     scale: Factor from the model's value to the published one.
     higher_is_better: Whether more is better.
+    decimals: Digits after the point of the published one.
   """
 
   name: str
@@ -28,10 +29,11 @@ class Metric:
   unit: str
   scale: float
   higher_is_better: bool
+  decimals: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Published:
   """The published setting of a task.
 
   Attributes:
@@ -131,17 +133,20 @@ class TaskInfo:
   Attributes:
     name: As `tasks.load` takes it.
     title: One line.
+    dataset: Name of its data, as `sources.open_clients` or `cifar.open_split`
+      takes it.
     metric: The published number.
     weighting: How the published runs weight clients, `examples` or `tokens`.
-    settings: The published setting.
+    published: The published setting.
     options: What `tasks.load` takes beside, by name.
   """
 
   name: str
   title: str
+  dataset: str
   metric: Metric
   weighting: str
-  settings: Settings
+  published: Published
   options: Mapping[str, Option]
 
   def resolve(self, profile: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -253,8 +258,8 @@ class Task:
     return self.info.weighting
 
   @property
-  def settings(self) -> Settings:
-    return self.info.settings
+  def published(self) -> Published:
+    return self.info.published
 
   @property
   def num_parameters(self) -> int:

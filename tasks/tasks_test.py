@@ -21,15 +21,6 @@ from tasks.data import noise
 from tasks.data import sources
 from tff_fedopt.testing import real_data
 
-_DATASET = dict(
-    cifar10='cifar10',
-    cifar100='cifar100',
-    emnist_autoencoder='emnist',
-    emnist_character='emnist',
-    shakespeare='shakespeare',
-    stackoverflow_tag='stackoverflow',
-    stackoverflow_word='stackoverflow',
-)
 # Loss per example of the initial weights: ln C, ln 2 per tag; None where the
 # data decide.
 _INITIAL_LOSS = dict(
@@ -111,7 +102,7 @@ def _check(task):
 
 class TestEmbedded:
 
-  @pytest.fixture(scope='class', params=tasks.names())
+  @pytest.fixture(scope='class', params=tasks.PUBLISHED)
   def task(self, request):
     return tasks.load(request.param, seed=5)
 
@@ -143,7 +134,7 @@ class TestEmbedded:
     assert fingerprint == tasks.load(task.name, seed=5).fingerprint()
     assert fingerprint != tasks.load(task.name, batch_size=3).fingerprint()
     assert fingerprint['parameters'] == task.num_parameters
-    assert task.num_parameters < task.settings.parameters
+    assert task.num_parameters < task.published.parameters
 
   def test_batch_size_and_epochs(self, task):
     changed = tasks.load(task.name, batch_size=7, local_epochs=2)
@@ -154,29 +145,29 @@ class TestEmbedded:
     ]
     assert max(sizes[1]) == 7
     assert sum(sizes[1]) == 2 * sum(sizes[0])
-    assert sizes[0][0] <= task.settings.batch_size
+    assert sizes[0][0] <= task.published.batch_size
 
 
 class TestRealData:
 
-  @pytest.mark.parametrize('name', tasks.names())
+  @pytest.mark.parametrize('name', tasks.PUBLISHED)
   def test_learns(self, name):
-    data_dir = real_data.directory(_DATASET[name])
+    data_dir = real_data.directory(tasks.info(name).dataset)
     task = tasks.load(name, profile='quick', data_dir=data_dir)
     assert task.data_kind in ('subset', 'canonical')
     _check(task)
 
-  @pytest.mark.parametrize('name', tasks.names())
+  @pytest.mark.parametrize('name', tasks.PUBLISHED)
   def test_published_model(self, name):
-    data_dir = real_data.directory(_DATASET[name])
+    data_dir = real_data.directory(tasks.info(name).dataset)
     task = tasks.load(name, profile='small', data_dir=data_dir)
-    assert task.num_parameters == task.settings.parameters
+    assert task.num_parameters == task.published.parameters
     if task.data_kind == 'canonical':
       counts = task.fingerprint()['data']['counts']
       assert tuple(counts['train']) == (
-          task.settings.clients, task.settings.examples
+          task.published.clients, task.published.examples
       )
-      assert counts['test'][1] == task.settings.test_examples
+      assert counts['test'][1] == task.published.test_examples
 
   def test_initial_loss_of_published_resnet(self):
     data_dir = real_data.directory('cifar100')
@@ -189,21 +180,21 @@ class TestRealData:
 
 class TestPublishedSettings:
 
-  @pytest.mark.parametrize('name', tasks.names())
+  @pytest.mark.parametrize('name', tasks.PUBLISHED)
   def test_counts_are_those_of_the_loaders(self, name):
-    settings = tasks.info(name).settings
+    settings = tasks.info(name).published
     if name == 'cifar10':
       assert settings.clients * 100 == settings.examples == 50_000
       return
-    published = sources.DATASETS[_DATASET[name]].published
+    published = sources.DATASETS[tasks.info(name).dataset].published
     assert published['train'] == (settings.clients, settings.examples)
     assert published['test'] == (settings.test_clients, settings.test_examples)
 
   def test_lengths(self):
     shape = {
         name: (s.rounds, s.cohort_size, s.batch_size, s.local_epochs)
-        for name in tasks.names()
-        for s in [tasks.info(name).settings]
+        for name in tasks.PUBLISHED
+        for s in [tasks.info(name).published]
     }
     assert shape == dict(
         cifar10=(4000, 10, 20, 1),
@@ -218,7 +209,7 @@ class TestPublishedSettings:
   def test_defaults_of_disputed_points(self):
     default = {
         name: {k: o.default for k, o in tasks.info(name).options.items()}
-        for name in tasks.names()
+        for name in tasks.PUBLISHED
     }
     for name in ('cifar10', 'cifar100'):
       assert default[name]['groups'] == 2
@@ -236,7 +227,7 @@ class TestPublishedSettings:
   def test_info_needs_no_tensorflow(self):
     code = (
         'import sys, tasks\n'
-        'for name in tasks.names(): tasks.info(name).resolve("quick", {})\n'
+        'for name in tasks.PUBLISHED: tasks.info(name).resolve("quick", {})\n'
         'assert "tensorflow" not in sys.modules, "tensorflow was loaded"'
     )
     subprocess.run([sys.executable, '-c', code], check=True, timeout=60)

@@ -17,20 +17,12 @@ import zipfile
 
 from absl import flags
 
+import tasks
 from tasks.data import counts
 from tasks.data import sources
 from tff_fedopt import environment
 from tff_fedopt.commands import command_line
 
-DATA_OF_TASK = {
-    'cifar10': 'cifar10',
-    'cifar100': 'cifar100',
-    'emnist_character': 'emnist',
-    'emnist_autoencoder': 'emnist',
-    'shakespeare': 'shakespeare',
-    'stackoverflow_word': 'stackoverflow',
-    'stackoverflow_tag': 'stackoverflow',
-}
 MIN_FREE_GIB = 2.0
 _PACKAGES = (
     'tensorflow-federated', 'tensorflow', 'jax', 'numpy', 'tensorflow-datasets'
@@ -125,13 +117,13 @@ def check_data(task: str, data_dir: str) -> Finding:
   Missing data stops nothing by itself, as every task has embedded data.
 
   Args:
-    task: A key of `DATA_OF_TASK`.
+    task: One of `tasks.PUBLISHED`.
     data_dir: Folder with TFF's data files.
 
   Returns:
     What was found, with a remedy only for a file that is there and unusable.
   """
-  dataset = DATA_OF_TASK[task]
+  dataset = tasks.info(task).dataset
   known = sources.DATASETS.get(dataset)
   filename = known.filename if known else f'{task}.npz'
   if known is None or not os.path.exists(os.path.join(data_dir, filename)):
@@ -239,7 +231,7 @@ def diagnose(data_dir: str | None, timeout: float):
     yield check_disk(made_here)
     yield check_embedded(made_here)
   folder = os.path.expanduser(data_dir or sources.default_data_dir())
-  findings = [check_data(task, folder) for task in DATA_OF_TASK]
+  findings = [check_data(task, folder) for task in tasks.PUBLISHED]
   remedy = None
   if data_dir and not os.path.isdir(folder):
     remedy = f"--data_dir={data_dir} is no folder; name the one with TFF's files"

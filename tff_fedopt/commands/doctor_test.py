@@ -8,6 +8,7 @@ import zipfile
 
 import pytest
 
+import tasks
 from tasks.data import sources
 from tff_fedopt.commands import doctor
 from tff_fedopt.testing import pids
@@ -54,7 +55,7 @@ def test_every_task_is_looked_at_and_missing_data_is_no_obstacle(
   assert (status, lines[-1]) == (0, 'READY')
   found = dict(line.split(maxsplit=1) for line in lines[:-1])
   assert found['data_dir'] == str(tmp_path / '.tff')
-  for task in doctor.DATA_OF_TASK:
+  for task in tasks.PUBLISHED:
     assert found[task].startswith('no ')
 
 

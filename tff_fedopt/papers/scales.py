@@ -67,7 +67,7 @@ def scale(task_label: str, profile: str) -> Scale:
     return _QUICK[task_label]
   if profile == 'small':
     return _SMALL[task_label]
-  published = tasks.info(settings.TASKS[task_label]).settings
+  published = tasks.info(settings.TASKS[task_label]).published
   return Scale(
       published.rounds,
       published.cohort_size,

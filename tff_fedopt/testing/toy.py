@@ -120,9 +120,10 @@ class Clients(tff.simulation.datasets.TestClientData):
 _INFO = task_lib.TaskInfo(
     name='toy',
     title='Linear regression on two numbers',
+    dataset='toy',
     metric=task_lib.Metric('loss', 'Loss', '', 1, False),
     weighting='examples',
-    settings=task_lib.Settings(
+    published=task_lib.Published(
         rounds=6,
         cohort_size=2,
         batch_size=2,

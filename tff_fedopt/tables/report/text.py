@@ -21,11 +21,7 @@ def number(value: float | None, metric, sign: str = '') -> str:
     return '–'
   if math.isinf(value):
     return NEVER
-  decimals = getattr(metric, 'decimals', None)
-  if decimals is None:
-    # Errors, shown in thousandths, are small numbers.
-    decimals = 2 if metric.scale >= 1000 else 1
-  return f'{value:{sign}.{decimals}f}'.replace('-', MINUS)
+  return f'{value:{sign}.{metric.decimals}f}'.replace('-', MINUS)
 
 
 def metric_name(metric) -> str:
