@@ -28,6 +28,7 @@ ALLOWED = {
         'tff_fedopt.experiment',
         'tff_fedopt.runtime',
         'tff_fedopt.environment',
+        'tff_fedopt.plugins',
         'tasks',
     },
     'tff_fedopt.tables': {

@@ -17,8 +17,13 @@ from typing import Any
 from absl import flags
 
 from tasks.data import sources
+from tff_fedopt import plugins
 
 _EVERYWHERE = 'flags of every command'
+_IMPORT = (
+    'a module, or the path of a Python file, that registers algorithms, tasks or'
+    ' tables; may be given several times'
+)
 # How people shorten names.
 _SHORT = {
     'batch': 'batch_size',
@@ -183,11 +188,15 @@ def run(command: Command, argv: Sequence[str]) -> int:
   interrupted = 'interrupted' + (command.go_on and f'; {command.go_on}')
   handler = signal.getsignal(signal.SIGTERM)
   try:
+    for name in _plugins(argv):
+      plugins.load(name)
     values = flags.FlagValues()
     command.define(values)
-    Section(values, _EVERYWHERE).text(
+    everywhere = Section(values, _EVERYWHERE)
+    everywhere.text(
         'flagfile', None, 'a file with flags, one --name=value a line'
     )
+    everywhere.texts('import', _IMPORT)
     if {'--help', '-h', '-help'} & set(argv):
       print(_help(command, values))
       return 0
@@ -198,6 +207,8 @@ def run(command: Command, argv: Sequence[str]) -> int:
   except BrokenPipeError:
     raise  # Nobody reads on; see `end_with`.
   except ValueError as e:
+    if plugins.raised(e):
+      raise
     return fail(e, 2)
   except (Failed, OSError) as e:  # A full disk, for one.
     return fail(e, 1)
@@ -209,6 +220,22 @@ def run(command: Command, argv: Sequence[str]) -> int:
     return fail(interrupted, e.code)
   finally:
     signal.signal(signal.SIGTERM, handler)
+
+
+def _plugins(argv) -> list[str]:
+  """Returns what is to be imported before the other flags are known."""
+  values = flags.FlagValues()
+  section = Section(values, _EVERYWHERE)
+  section.texts('import', _IMPORT)
+  section.text('task', None, 'as train has it')
+  section.text('algorithm', None, 'as train has it')
+  try:
+    values(['', *argv], known_only=True)
+  except (flags.Error, UnicodeDecodeError):
+    return []  # It comes again when all flags are read.
+  named = [values['task'].value or '', values['algorithm'].value or '']
+  modules = [name.rpartition(':')[0] for name in named]
+  return [*values['import'].value, *filter(None, modules)]
 
 
 def _parse(command, values, argv) -> list[str]:

@@ -61,6 +61,7 @@ def test_flags_files_and_arguments_arrive(tmp_path):
       part=['a', 'b'],
       seeds=[1, 2],
       flagfile=None,
+      **{'import': []},
       arguments=['first', 'second'],
   )
 

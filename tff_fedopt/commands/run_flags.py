@@ -11,6 +11,7 @@ from absl import flags
 import tasks
 from tasks import task as task_lib
 from tff_fedopt import algorithms
+from tff_fedopt import plugins
 from tff_fedopt.commands import command_line
 from tff_fedopt.experiment import sampling
 from tff_fedopt.experiment import spec as spec_lib
@@ -22,8 +23,10 @@ _HYPERPARAMETERS = 'hyperparameters'
 def define(values: flags.FlagValues) -> None:
   """Defines the flags of a run, hyperparameters excepted."""
   run = command_line.Section(values, _RUN)
-  run.text('task', None, 'one of ' + ', '.join(tasks.names()))
-  run.text('algorithm', 'fedavg', 'one of ' + ', '.join(algorithms.names()))
+  own = ', or MODULE:NAME of a module to import'
+  run.text('task', None, f'one of {", ".join(tasks.names())}{own}')
+  names = ', '.join(algorithms.names())
+  run.text('algorithm', 'fedavg', f'one of {names}{own}')
   for name, meaning in (
       ('rounds', 'rounds (default: as published for the task)'),
       ('cohort_size', 'clients per round (default: as published)'),
@@ -65,11 +68,11 @@ def define_hyperparameters(values: flags.FlagValues) -> None:
       bool: section.switch,
       float: section.number,
       int: section.whole,
-      str: section.text,
   }
   for name, fields in _hyperparameter_fields().items():
     if name != 'state_dir':  # Clients' memory is part of the run directory.
-      makers[_kind(fields)](name, None, _meaning(fields))
+      make = makers.get(_kind(fields), section.text)
+      make(name, None, _meaning(fields))
 
 
 def _hyperparameter_fields() -> dict[str, dict[str, dataclasses.Field]]:
@@ -117,6 +120,8 @@ def spec(values: flags.FlagValues) -> spec_lib.RunSpec:
   Raises:
     ValueError: One line that names what is missing, unknown or impossible.
   """
+  values.task = _own_name(values.task)
+  values.algorithm = _own_name(values.algorithm)
   if values.task is None:
     raise ValueError(f'--task is missing; one of {", ".join(tasks.names())}')
   names = {f.name for f in dataclasses.fields(spec_lib.RunSpec)}
@@ -133,6 +138,11 @@ def spec(values: flags.FlagValues) -> spec_lib.RunSpec:
           if flag.name in names
       },
   )
+
+
+def _own_name(text):
+  """NAME of MODULE:NAME, whose module was imported before."""
+  return text and text.rpartition(':')[2]
 
 
 def _task_options(given: Sequence[str]) -> dict[str, Any]:
@@ -157,12 +167,13 @@ def lines(run: spec_lib.RunSpec) -> list[str]:
   given = run.to_json()
   options = given.pop('task_options')
   given.update(given.pop('hyperparameters'))
-  return [
-      f'--{name}={_text(value)}'
-      for name, value in given.items()
-      if value is not None
-  ] + [f'--task_option={name}={json.dumps(v)}' for name, v in options.items()]
+  given = {name: value for name, value in given.items() if value is not None}
+  return (
+      [f'--import={name}' for name in plugins.loaded()]
+      + [f'--{name}={_text(value)}' for name, value in given.items()]
+      + [f'--task_option={name}={json.dumps(v)}' for name, v in options.items()]
+  )
 
 
 def _text(value) -> str:
-  return json.dumps(value) if isinstance(value, bool) else str(value)
+  return value if isinstance(value, str) else json.dumps(value)

@@ -14,6 +14,7 @@ from absl import flags
 from tasks import task as task_lib
 from tff_fedopt import papers
 from tff_fedopt.commands import command_line
+from tff_fedopt.commands import flagfiles
 from tff_fedopt.tables import plan as plan_lib
 from tff_fedopt.tables import reference
 
@@ -49,6 +50,12 @@ def _define(values: flags.FlagValues) -> None:
   how.text('out_dir', None, 'where results go (default: runs/PROFILE)')
   how.switch('resume', False, 'continue what was interrupted')
   how.whole('jobs', None, 'processes (default: cores, at most 4)', least=1)
+  how.switch(
+      'dry_run',
+      False,
+      'print the runs as flagfiles of train and stop; with --out_dir, write'
+      ' them there',
+  )
   how.switch(
       'store_reference',
       False,
@@ -137,6 +144,21 @@ def _work(values, chosen):
   return work
 
 
+def _dry_run(work, folder) -> int:
+  """Prints the runs as flagfiles, or writes them."""
+  found = [
+      flagfile
+      for table, _, planned in work
+      for flagfile in flagfiles.of_table(table.id, planned)
+  ]
+  if folder:
+    for path in flagfiles.write(found, folder):
+      print(path)
+  else:
+    print('\n'.join(flagfile.text for flagfile in found), end='')
+  return 0
+
+
 def _run(values: flags.FlagValues, names: list[str]) -> int:
   if values.list:
     print(listing())
@@ -145,6 +167,8 @@ def _run(values: flags.FlagValues, names: list[str]) -> int:
   work = _work(values, _chosen(names, values.paper))
   out_dir = pathlib.Path(values.out_dir or pathlib.Path('runs', values.profile))
   command_line.check_folder('--out_dir', out_dir)
+  if values.dry_run:
+    return _dry_run(work, values.out_dir and out_dir)
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
   from tff_fedopt.tables import session
 
@@ -166,6 +190,7 @@ _COMMAND = command_line.Command(
         'afo_main',
         "afo_main --rows='SO LR,EMNIST CR' --jobs=2",
         'afo_main --profile=small --data_dir=DIR --resume',
+        'afo_main --dry_run --out_dir=FOLDER',
     ),
     define=_define,
     run=_run,

@@ -1,14 +1,19 @@
 """The command line of the tables: what it refuses, and how."""
 
 import os
+import re
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 
 from tff_fedopt import papers
 from tff_fedopt.commands import tables as command
+from tff_fedopt.experiment import run_dir as run_dir_lib
+from tff_fedopt.experiment import sweep
 from tff_fedopt.tables import plan as plan_lib
+from tff_fedopt.tables import session
 
 
 @pytest.mark.parametrize(
@@ -57,6 +62,59 @@ def test_missing_data_is_one_line_and_exit_2(tmp_path, capsys):
   assert str(tmp_path) in error and 'no such file' in error
   assert error.count('\n') == 1
   assert not (tmp_path / 'out').exists()
+
+
+def test_a_folder_that_is_in_use_is_refused_at_once(tmp_path, capsys):
+  arguments = ['la_toy', f'--out_dir={tmp_path}']
+  with run_dir_lib.RunDir(tmp_path / 'runs').locked():
+    assert command.main(arguments) == 2
+  error = capsys.readouterr().err
+  assert 'is in use by another process; wait for it or choose another' in error
+  assert error.count('\n') == 1
+  assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    'interruption, code', [(KeyboardInterrupt(), 130), (SystemExit(143), 143)]
+)
+def test_an_interrupted_command_says_how_to_go_on(
+    tmp_path, capsys, monkeypatch, interruption, code
+):
+  def interrupt(*_, **__):
+    raise interruption
+
+  monkeypatch.setattr(session, 'make', interrupt)
+  assert command.main(['la_toy', f'--out_dir={tmp_path}']) == code
+  assert capsys.readouterr().err == 'tables: interrupted; --resume goes on\n'
+
+
+def test_finished_runs_are_said_in_the_words_of_the_table(
+    tmp_path, capsys, monkeypatch
+):
+  def run(cells, spec, label):
+    assert re.fullmatch(r'\[\d/4\] SO LR, Fed\w+, client rate .*', label)
+    log = {'round': [1], 'validation/recall_at_5': [0.5]}
+    folder = run_dir_lib.RunDir(sweep.cell_dir(spec, tmp_path / 'runs'))
+    folder.path.mkdir(parents=True)
+    pd.DataFrame(log).to_csv(folder.metrics, index=False)
+    folder.write_provenance({'status': 'done'})
+    return {'status': 'done', 'reused': False}
+
+  monkeypatch.setattr(sweep.Cells, 'run', run)
+  command.main([
+      'afo_main', '--rows=SO LR', '--columns=FedAdam,FedAvg', '--jobs=1',
+      '--seeds=0,1', f'--out_dir={tmp_path}',
+  ])
+  lines = [
+      line for line in capsys.readouterr().err.splitlines()
+      if line.startswith('[')
+  ]
+  assert len(lines) == 4
+  assert all(re.fullmatch(
+      r'\[\d/4\] SO LR, Fed(Adam|Avg), client rate [\d.]+, server rate [\d.]+,'
+      r' seed [01]: Recall@5 50 %(, [\d:]+ left)?', line
+  ) for line in lines), lines
+  assert [line.endswith(' left') for line in lines] == [True] * 3 + [False]
 
 
 def test_labels_may_hold_commas():

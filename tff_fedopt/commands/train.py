@@ -11,7 +11,6 @@ import sys
 
 from absl import flags
 
-import tasks
 from tff_fedopt.commands import command_line
 from tff_fedopt.commands import run_flags
 from tff_fedopt.experiment import run_dir as run_dir_lib
@@ -102,16 +101,10 @@ def _run(values: flags.FlagValues, arguments: list[str]) -> int:
 
 
 def _summary(result) -> str:
-  metric = tasks.info(result.spec.task).metric
-  measured = result.frame[f'validation/{metric.name}'].dropna()
-  value = (
-      f'{metric.label} {metric.scale * measured.iloc[-1]:.4g} {metric.unit}'
-      if len(measured)
-      else f'{metric.label} was never evaluated'
-  )
   again = ' (finished before; not run again)' if result.reused else ''
   rounds = f'{len(result.frame)} of {result.spec.rounds} rounds'
-  return f'{result.status}{again}: {rounds}, {value}, {result.run_dir}'
+  headline = result.headline.removeprefix(f'{result.status}: ')
+  return f'{result.status}{again}: {rounds}, {headline}, {result.run_dir}'
 
 
 _COMMAND = command_line.Command(

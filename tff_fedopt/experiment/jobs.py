@@ -18,8 +18,8 @@ import sys
 import threading
 from typing import Any
 
-import tqdm
-
+from tff_fedopt import plugins
+from tff_fedopt.experiment import progress
 from tff_fedopt.experiment import spec as spec_lib
 
 # How long a process may take to write its checkpoint when it is to end.
@@ -52,6 +52,7 @@ def run(
   outcomes = queue.SimpleQueue()
   ends = threading.Event()
   task = task | {
+      'plugins': plugins.loaded(),
       'total': sum(map(len, pieces)),
       'max_concurrent_clients': max(
           1, len(os.sched_getaffinity(0)) // jobs
@@ -65,14 +66,18 @@ def run(
   try:
     for child in children:
       child.start()
-    for _ in tqdm.tqdm(
-        range(task['total']),
-        unit=' runs',
-        file=sys.stderr,
-        disable=not sys.stderr.isatty(),
-    ):
-      spec, outcome = outcomes.get()
-      on_outcome(spec, outcome)
+    with contextlib.closing(
+        progress.Progress(
+            task['total'],
+            what=f'in {jobs} processes',
+            unit='runs',
+            shown=task['options']['progress'],
+        )
+    ) as shown:
+      for _ in range(task['total']):
+        spec, outcome = outcomes.get()
+        on_outcome(spec, outcome)
+        shown.update()
   finally:
     ends.set()
     for child in children:
@@ -201,6 +206,8 @@ def main() -> None:
   cells = None
   while message := messages.get():
     if cells is None:
+      for name in message['plugins']:
+        plugins.load(name)
       runtime.use(message['max_concurrent_clients'])
       cells = sweep.Cells(
           message['out_dir'],
@@ -209,7 +216,7 @@ def main() -> None:
           spec_lib.RunOptions(**message['options']),
       )
     for spec in message['specs']:
-      outcome = cells.run(spec_lib.RunSpec.from_json(spec))
+      outcome = cells.run(spec_lib.RunSpec.from_json(spec), '')
       print(json.dumps(outcome), file=outcomes, flush=True)
 
 

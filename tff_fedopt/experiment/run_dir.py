@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+import tasks
 from tff_fedopt.experiment import files
 from tff_fedopt.experiment import round_log
 from tff_fedopt.experiment import spec as spec_lib
@@ -45,6 +46,19 @@ class RunResult:
   reused: bool = False
 
   @property
+  def headline(self) -> str:
+    """How it ended, for people: the task's metric as evaluated last."""
+    if self.status == 'failed':
+      return f'failed: {self.error}'
+    metric = tasks.info(self.spec.task).metric
+    measured = self.frame[f'validation/{metric.name}'].dropna()
+    value = f'{metric.label} was never evaluated'
+    if len(measured):
+      last = metric.scale * measured.iloc[-1]
+      value = f'{metric.label} {last:.4g} {metric.unit}'.rstrip()
+    return value if self.status == 'done' else f'{self.status}: {value}'
+
+  @property
   def timing(self) -> pd.DataFrame:
     """Seconds by round: `round`, `round_time`, `evaluation_time`."""
     return round_log.read(self.run_dir / 'timing.csv')
@@ -64,10 +78,13 @@ class RunDir:
     self._provenance = self.path / 'provenance.json'
 
   @contextlib.contextmanager
-  def locked(self):
+  def locked(self, instead: str = 'choose another run directory'):
     """Keeps other processes out; a killed process keeps nobody out.
 
     Folders that were made for it go again if they are still empty at the end.
+
+    Args:
+      instead: What others can do in place of waiting.
     """
     made = [p for p in (self.path, *self.path.parents) if not p.exists()]
     path = self.path / '.lock'
@@ -87,8 +104,8 @@ class RunDir:
         is_here = False
       if not is_here:
         raise RunDirError(
-            f'{self.path} is in use by another process; wait for it or choose'
-            ' another run directory'
+            f'{self.path} is in use by another process; wait for it or'
+            f' {instead}'
         )
       try:
         yield

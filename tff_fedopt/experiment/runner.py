@@ -4,14 +4,12 @@ import contextlib
 import dataclasses
 import os
 import shutil
-import sys
 import time
-
-import tqdm
 
 from tff_fedopt import runtime
 from tff_fedopt.experiment import checkpoint as checkpoint_lib
 from tff_fedopt.experiment import program as program_lib
+from tff_fedopt.experiment import progress
 from tff_fedopt.experiment import provenance
 from tff_fedopt.experiment import round_log
 from tff_fedopt.experiment import rounds
@@ -73,7 +71,7 @@ def run_experiment(
         if not retries:
           raise
         retries -= 1
-        _say(f'{e}; going on from the last completed round')
+        progress.say(f'{e}; going on from the last completed round')
 
 
 class _Attempt:
@@ -151,19 +149,14 @@ class _Attempt:
           round_log.TensorBoardLog(self._directory.tensorboard, last.round + 1)
       )
     self._bar = close(
-        tqdm.tqdm(
-            total=self._spec.rounds,
-            initial=last.round,
-            desc=(
-                f'{self._options.label}{self._spec.task}'
-                f' {self._spec.algorithm}'
-            ),
-            unit=' rounds',
-            bar_format='{desc} {n_fmt}/{total_fmt} |{bar}|'
-            ' {rate_noinv_fmt}, {remaining} left{postfix}',
-            file=sys.stderr,
+        progress.Progress(
+            self._spec.rounds,
+            what=self._options.label
+            or f'{self._spec.task} {self._spec.algorithm}',
+            unit='rounds',
+            done=last.round,
             leave=not self._options.label,
-            disable=not (self._options.progress and sys.stderr.isatty()),
+            shown=self._options.progress,
         )
     )
 
@@ -240,7 +233,7 @@ class _Attempt:
         )
         if split == 'validation':
           name = program.task.metric.name
-          self._bar.set_postfix_str(f'{name} {measured[name]:.4g}')
+          self._bar.note(f'{name} {measured[name]:.4g}')
       row.update((f'{split}/{name}', v) for name, v in measured.items())
     return {**row, 'diverged': diverged}
 
@@ -293,7 +286,3 @@ class _Attempt:
             else None
         ),
     })
-
-
-def _say(line: str) -> None:
-  print(line, file=sys.stderr)

@@ -134,10 +134,10 @@ class RunOptions:
       when the run is done.
     test: Whether the last round is evaluated on the test data too.
     tensorboard: Whether to write TensorBoard events.
-    progress: Whether to show a progress bar on standard error if that is a
-      terminal.
-    label: What stands before the run's name in the bar, as `[3/35] `; such a
-      bar goes away with its run.
+    progress: Whether standard error says how far the run is: a bar on a
+      terminal, else a line every 30 seconds.
+    label: What the bar calls the run in place of task and algorithm, as in a
+      sweep; such a bar goes away with its run.
   """
 
   checkpoint_every: int = 10

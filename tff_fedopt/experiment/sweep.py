@@ -21,6 +21,10 @@ RunResult = run_dir_lib.RunResult
 _PIECES_PER_JOB = 3
 
 
+def _name(spec):
+  return f'{spec.task} {spec.algorithm}'
+
+
 def run_all(
     specs: Sequence[spec_lib.RunSpec],
     out_dir: str | os.PathLike,
@@ -32,6 +36,7 @@ def run_all(
         keep_last=False, test=False
     ),
     on_result: Callable[[RunResult], None] | None = None,
+    name: Callable[[spec_lib.RunSpec], str] = _name,
 ) -> list[RunResult]:
   """Runs many specs, each in a directory of its own below `out_dir`.
 
@@ -47,6 +52,7 @@ def run_all(
     retries: How often a run goes on after its worker died.
     options: How to run.
     on_result: Called with each result as it comes.
+    name: What people call a run.
 
   Returns:
     One result per spec, in their order. That of a run which failed says why in
@@ -92,16 +98,18 @@ def run_all(
         ),
     )
   elif pieces:  # TensorFlow is not loaded for nothing.
-    cells = Cells(out_dir, resume, retries, options, total=len(waiting))
-    for spec in (spec for piece in pieces for spec in piece):
-      collect(_result(spec, out_dir, **cells.run(spec)))
+    cells = Cells(out_dir, resume, retries, options)
+    order = [spec for piece in pieces for spec in piece]
+    for count, spec in enumerate(order, 1):
+      label = f'[{count}/{len(order)}] {name(spec)}'
+      collect(_result(spec, out_dir, **cells.run(spec, label)))
   return [results[spec.fingerprint()] for spec in specs]
 
 
 class Cells:
   """Runs the cells of a sweep in this process."""
 
-  def __init__(self, out_dir, resume, retries, options, total=0):
+  def __init__(self, out_dir, resume, retries, options):
     # Imported here: planning a sweep must not load TensorFlow.
     from tff_fedopt.experiment import program
     from tff_fedopt.experiment import runner
@@ -112,12 +120,9 @@ class Cells:
     self._resume = resume
     self._retries = retries
     self._options = options
-    self._count = 0
-    self._total = total
 
-  def run(self, spec: spec_lib.RunSpec) -> dict[str, Any]:
+  def run(self, spec: spec_lib.RunSpec, label: str) -> dict[str, Any]:
     """Runs one spec; returns `status`, `error` and `reused`."""
-    self._count += 1
     directory = cell_dir(spec, self._out_dir)
     log = directory.with_name(directory.name + '.error.log')
     log.unlink(missing_ok=True)
@@ -129,9 +134,7 @@ class Cells:
           directory,
           resume=True,
           retries=self._retries,
-          options=dataclasses.replace(
-              self._options, label=f'[{self._count}/{self._total}] '
-          ),
+          options=dataclasses.replace(self._options, label=label),
           programs=self.programs,
       )
     except Exception as e:  # pylint: disable=broad-except

@@ -46,6 +46,7 @@ class MeasuredResult:
     measured: What it returned; None if it failed.
     provenance: Versions, commit, cores, date, wall time.
     error: One line, if it failed.
+    reused: Whether it had been computed before.
   """
 
   spec: MeasuredRun
@@ -53,6 +54,14 @@ class MeasuredResult:
   measured: spec_lib.Measured | None = None
   provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   error: str = ''
+  reused: bool = False
+
+  @property
+  def headline(self) -> str:
+    """How it ended, for people."""
+    if self.status == 'done':
+      return f'{self.measured.value:.4g}'
+    return self.status + (self.error and f': {self.error}')
 
 
 def run_all(
@@ -86,7 +95,10 @@ def run_all(
 
 def _stored(run, path):
   values = json.loads(path.read_text(encoding='utf-8'))
-  return _result(run, values['value'], values['curve'], values['provenance'])
+  result = _result(
+      run, values['value'], values['curve'], values['provenance']
+  )
+  return dataclasses.replace(result, reused=True)
 
 
 def _call(run, path):

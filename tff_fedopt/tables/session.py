@@ -1,12 +1,15 @@
 """One call of the command: run what is planned, write every output."""
 
 from collections.abc import Callable, Sequence
+import functools
 import os
 import pathlib
 import sys
 from typing import Any
 
 import tasks
+from tff_fedopt.experiment import run_dir as run_dir_lib
+from tff_fedopt.tables import announce
 from tff_fedopt.tables import measured as measured_lib
 from tff_fedopt.tables import plan as plan_lib
 from tff_fedopt.tables import record
@@ -60,7 +63,7 @@ def _data_key(run):
   return (run.task, run.cohort_size, tuple(sorted(run.task_options.items())))
 
 
-def _run_all(specs, out_dir, jobs, resume):
+def _run_all(specs, out_dir, jobs, resume, names):
   from tff_fedopt.experiment import sweep
 
   return sweep.run_all(
@@ -68,30 +71,16 @@ def _run_all(specs, out_dir, jobs, resume):
       out_dir,
       jobs=jobs,
       resume=resume,
-      on_result=_reporter(
-          len(specs), lambda run: f'{run.task} {run.algorithm}'
-      ),
+      on_result=announce.Announcer(len(specs), names),
+      name=lambda run: names[run.fingerprint()],
   )
 
 
-def _measure_all(runs, out_dir, resume):
-  report = _reporter(len(runs), lambda run: run.name.rpartition('.')[2])
-  return measured_lib.run_all(runs, out_dir, resume=resume, on_result=report)
-
-
-def _reporter(total, name):
-  done = 0
-
-  def report(result):
-    nonlocal done
-    done += 1
-    print(
-        f'[{done}/{total}] {name(result.spec)}: {result.status}'
-        f'{result.error and ": " + result.error}',
-        file=sys.stderr,
-    )
-
-  return report
+def _measure_all(runs, out_dir, resume, names):
+  announcer = announce.Announcer(len(runs), names)
+  return measured_lib.run_all(
+      runs, out_dir, resume=resume, on_result=announcer
+  )
 
 
 def make(
@@ -121,17 +110,32 @@ def make(
     The exit code: 1 if a run failed or the check found a difference.
 
   Raises:
-    ValueError: If data is missing or unusable.
+    ValueError: If data is missing or unusable, or another process uses
+      `out_dir`.
   """
+  runs_dir = run_dir_lib.RunDir(out_dir / 'runs')
+  with runs_dir.locked('choose another --out_dir'):
+    results = _results(work, out_dir, jobs, resume, run_all)
+    return _write_all(work, results, out_dir, store_reference, check)
+
+
+def _results(work, out_dir, jobs, resume, run_all):
+  """Runs what is planned."""
   plans = [planned for _, _, planned in work]
+  names = announce.names(work)
   specs = plan_lib.run_specs(plans)
   open_data(specs)
   results = []
   if specs:
-    results += (run_all or _run_all)(specs, out_dir / 'runs', jobs, resume)
-  results += _measure_all(
-      plan_lib.measured_runs(plans), out_dir / 'measured', resume
+    run_all = run_all or functools.partial(_run_all, names=names)
+    results += run_all(specs, out_dir / 'runs', jobs, resume)
+  return results + _measure_all(
+      plan_lib.measured_runs(plans), out_dir / 'measured', resume, names
   )
+
+
+def _write_all(work, results, out_dir, store_reference, check):
+  """Writes the tables; returns the exit code."""
   by_print = {result.spec.fingerprint(): result for result in results}
   code, texts = 0, []
   for table, options, planned in work:
