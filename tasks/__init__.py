@@ -1,10 +1,15 @@
-"""The seven tasks of Adaptive Federated Optimization, one file each.
+"""The seven tasks of Adaptive Federated Optimization, and those of users.
 
-`names` and `info` need no TensorFlow; `load` imports it and reads data.
+`names` and `info` need no TensorFlow; `load` imports it and reads data. A task
+of one's own is a module with `INFO` and `load(request)`, made known by
+`register`, or what `from_client_data` makes of client data and a model.
 """
 
+from collections.abc import Callable
 import difflib
 import importlib
+import re
+import types
 from typing import Any
 
 from tasks import task as _task
@@ -75,10 +80,10 @@ def load(
       (`tasks.data.sources.DataError`).
   """
   module = _module(name)
-  published = module.INFO.published
-  batch_size = published.batch_size if batch_size is None else batch_size
+  if batch_size is None:
+    batch_size = module.INFO.default('batch_size')
   if local_epochs is None:
-    local_epochs = published.local_epochs
+    local_epochs = module.INFO.default('local_epochs')
   for field, value in dict(
       batch_size=batch_size, local_epochs=local_epochs
   ).items():
@@ -94,6 +99,96 @@ def load(
           options=module.INFO.resolve(profile, options),
       )
   )
+
+
+def register(source: Any) -> _task.TaskInfo:
+  """Makes a task of one's own known to `names`, `info` and `load`.
+
+  Args:
+    source: A module, its dotted name, or any object, that has `INFO`, a
+      `task.TaskInfo`, and `load(request)`, which turns a `task.Request` into a
+      `task.Task`. It may be registered again.
+
+  Returns:
+    Its `INFO`.
+
+  Raises:
+    ValueError: If it has not, or there is another task of that name.
+  """
+  shown = source
+  if isinstance(source, str):
+    try:
+      source = importlib.import_module(source)
+    except ModuleNotFoundError as e:
+      raise ValueError(f'no task in {shown!r}: {e}') from e
+  found = getattr(source, 'INFO', None)
+  if not isinstance(found, _task.TaskInfo) or not callable(
+      getattr(source, 'load', None)
+  ):
+    raise ValueError(
+        f'no task in {shown!r}: expected INFO, a tasks.task.TaskInfo, and'
+        ' load(request)'
+    )
+  if not re.fullmatch(r'\w+', found.name, re.ASCII):
+    raise ValueError(
+        f'a task named {found.name!r}; expected letters, digits and _'
+    )
+  if _sources.get(found.name, source) is not source:
+    raise ValueError(f'there is a task {found.name!r} already; name it otherwise')
+  _sources[found.name] = source
+  return found
+
+
+def from_client_data(
+    name: str,
+    train: Any,
+    test: Any,
+    model_fn: Callable[[], Any],
+    *,
+    metric: _task.Metric,
+    title: str = '',
+    weighting: str = 'examples',
+    published: _task.Published = _task.Published(),
+) -> _task.TaskInfo:
+  """Registers a task of client data and a model, as TFF has them.
+
+  A round shuffles a client's examples with the run's seed, goes through them
+  `local_epochs` times and batches them. All profiles have the same data and
+  model.
+
+  Args:
+    name: Of the task.
+    train: `tff.simulation.datasets.ClientData` of the training clients; an
+      element is one example, not batched, in the structure of the model's
+      `input_spec`.
+    test: The same of the clients that are validated and tested on.
+    model_fn: Returns a new `tff.learning.models.VariableModel`, always with the
+      same initial weights: give its initializers a seed.
+    metric: Which of the model's metrics tables show.
+    title: One line.
+    weighting: `examples`, or `tokens` if the model has a metric `num_tokens`.
+    published: What runs have where they are told nothing else.
+
+  Returns:
+    What is known of the task.
+
+  Raises:
+    ValueError: If there is another task of that name.
+  """
+  own = _task.TaskInfo(
+      name=name,
+      title=title or name,
+      metric=metric,
+      weighting=weighting,
+      published=published,
+  )
+
+  def load_own(request):
+    from tasks import pipeline  # pylint: disable=g-import-not-at-top
+
+    return pipeline.from_client_data(own, request, train, test, model_fn)
+
+  return register(types.SimpleNamespace(INFO=own, load=load_own))
 
 
 def _module(name):

@@ -7,14 +7,19 @@ import functools
 from typing import Any
 
 import tensorflow as tf
+import tensorflow_federated as tff
 
 from tasks import task as task_lib
 from tasks.data import client_data
+from tasks.data import plain_clients
 from tasks.data import pooled
 from tasks.data import sources
 from tasks.models import objectives
 from tasks.models import two_block
 from tasks.models import wrapper
+
+# Rows in a batch of evaluation, where a task does not say.
+_EVAL_BATCH_SIZE = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,7 +141,7 @@ def assemble(
       element_spec=(x_spec, y_spec),
       relabel=pipeline.relabel,
   )
-  if request.options['pooled']:
+  if request.options.get('pooled'):
     train = pooled.PooledClients(train, batch_size=request.batch_size)
   return task_lib.Task(
       info=info,
@@ -145,6 +150,64 @@ def assemble(
       validation=lambda: evaluation(pipeline.validation_examples),
       test=lambda: evaluation(None),
       data_kind=opened.kind,
+      fingerprint=fingerprint,
+  )
+
+
+def from_client_data(
+    info: task_lib.TaskInfo,
+    request: task_lib.Request,
+    train: tff.simulation.datasets.ClientData,
+    test: tff.simulation.datasets.ClientData,
+    model_fn: Callable[[], tff.learning.models.VariableModel],
+) -> task_lib.Task:
+  """Puts a task together from client data and a model, as TFF has them.
+
+  Args:
+    info: The task.
+    request: What was asked for.
+    train: Training clients, one example per element.
+    test: Clients whose examples are validated and tested on.
+    model_fn: Returns a new model, always with the same initial weights.
+
+  Returns:
+    The `Task`.
+
+  Raises:
+    ValueError: If a folder of other data is asked for.
+  """
+  if request.data_dir is not None:
+    raise ValueError(
+        f'{info.name}: its data come with it; expected no data_dir, got'
+        f' {request.data_dir}'
+    )
+  order = dict(
+      batch_size=request.batch_size, local_epochs=request.local_epochs
+  )
+  clients = plain_clients.PlainClients(train, **order)
+  tested = plain_clients.PlainClients(test, **order)
+
+  @functools.cache
+  def evaluation():
+    return tested.evaluation_batches(_EVAL_BATCH_SIZE)
+
+  @functools.cache
+  def fingerprint():
+    return dict(
+        task=info.name,
+        options=dict(request.options),
+        parameters=num_parameters(model_fn),
+        data=dict(kind='own', train=clients.digest(), test=tested.digest()),
+        **order,
+    )
+
+  return task_lib.Task(
+      info=info,
+      model_fn=model_fn,
+      train=clients,
+      validation=evaluation,
+      test=evaluation,
+      data_kind='own',
       fingerprint=fingerprint,
   )
 

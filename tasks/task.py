@@ -34,7 +34,7 @@ class Metric:
 
 @dataclasses.dataclass(frozen=True)
 class Published:
-  """The published setting of a task.
+  """The published setting of a task; None for what there is none of.
 
   Attributes:
     rounds: Rounds of training.
@@ -49,16 +49,16 @@ class Published:
     source: Where the values come from.
   """
 
-  rounds: int
-  cohort_size: int
-  batch_size: int
-  local_epochs: int
-  clients: int
-  examples: int
-  test_clients: int
-  test_examples: int
-  parameters: int
-  source: str
+  rounds: int | None = None
+  cohort_size: int | None = None
+  batch_size: int | None = None
+  local_epochs: int | None = None
+  clients: int | None = None
+  examples: int | None = None
+  test_clients: int | None = None
+  test_examples: int | None = None
+  parameters: int | None = None
+  source: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,21 +133,37 @@ class TaskInfo:
   Attributes:
     name: As `tasks.load` takes it.
     title: One line.
-    dataset: Name of its data, as `sources.open_clients` or `cifar.open_split`
-      takes it.
-    metric: The published number.
+    metric: What tables show of it.
     weighting: How the published runs weight clients, `examples` or `tokens`.
-    published: The published setting.
     options: What `tasks.load` takes beside, by name.
+    dataset: Name of its data, as `sources.open_clients` or `cifar.open_split`
+      takes it; None if they come with the task.
+    published: The published setting.
   """
 
   name: str
   title: str
-  dataset: str
   metric: Metric
-  weighting: str
-  published: Published
-  options: Mapping[str, Option]
+  weighting: str = 'examples'
+  options: Mapping[str, Option] = dataclasses.field(default_factory=dict)
+  dataset: str | None = None
+  published: Published = Published()
+
+  def default(self, name: str) -> int:
+    """Returns the published value of a field that decides a run.
+
+    Args:
+      name: `rounds`, `cohort_size`, `batch_size` or `local_epochs`.
+
+    Raises:
+      ValueError: If there is none.
+    """
+    value = getattr(self.published, name)
+    if value is None:
+      raise ValueError(
+          f'{name} is missing: {self.name} has no value of its own for it'
+      )
+    return value
 
   def resolve(self, profile: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the value of every option.
@@ -228,12 +244,12 @@ class Task:
     info: What is known without loading anything.
     model_fn: Returns a new `tff.learning.models.VariableModel`, always with the
       same initial weights.
-    train: The training clients, `client_data.PreparedClients` or
-      `pooled.PooledClients`.
+    train: The training clients, a `client_data.SeededClients`.
     validation: Returns the batches that the published curves are made from;
       they can be iterated many times.
     test: Returns the batches of the whole test split, likewise.
-    data_kind: `synthetic`, `subset` or `canonical`.
+    data_kind: `synthetic`, `subset`, `canonical`, or `own` of client data that
+      came with the task.
     fingerprint: Returns what decides the task's numbers, as values for JSON.
   """
 

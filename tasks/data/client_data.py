@@ -169,7 +169,7 @@ class SeededClients(tff.simulation.datasets.ClientData):
     return view
 
   @abc.abstractmethod
-  def arrays_for_client(self, client_id: str, seed: int) -> tuple[Any, Any]:
+  def arrays_for_client(self, client_id: str, seed: int) -> Any:
     """Returns (x, y) of a client for one round, unbatched."""
 
   def dataset_for_client(self, client_id: str, seed: int) -> tf.data.Dataset:
@@ -185,11 +185,15 @@ class SeededClients(tff.simulation.datasets.ClientData):
     Raises:
       ValueError: If there is no such client.
     """
-    x, y = self.arrays_for_client(client_id, seed)
-    elements = collections.OrderedDict(x=x, y=y)
+    elements = self.element(self.arrays_for_client(client_id, seed))
     if self._max_rows:
       elements = tf.nest.map_structure(lambda a: a[: self._max_rows], elements)
     return tf.data.Dataset.from_tensor_slices(elements).batch(self._batch_size)
+
+  def element(self, arrays: Any) -> Any:
+    """Returns what `arrays_for_client` gives in the structure of a batch."""
+    x, y = arrays
+    return collections.OrderedDict(x=x, y=y)
 
   def create_tf_dataset_for_client(self, client_id: str) -> tf.data.Dataset:
     """Returns `dataset_for_client(client_id, seed=0)`."""

@@ -83,7 +83,7 @@ class RunSpec:
     self._set('data_dir', None if self.data_dir is None else str(self.data_dir))
     for name in _FROM_TASK:
       if getattr(self, name) is None:
-        self._set(name, getattr(info.published, name))
+        self._set(name, info.default(name))
     for name in (*_FROM_TASK, 'evaluate_every', 'validation_examples', 'seed'):
       value = getattr(self, name)
       if value is None and name == 'validation_examples':
