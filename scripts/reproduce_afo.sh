@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
 # The tables of "Adaptive Federated Optimization"; options as in reproduce.sh.
 set -euo pipefail
-exec bash "$(dirname "${BASH_SOURCE[0]}")/reproduce.sh" --paper=AFO "$@"
+exec bash "$(dirname "${BASH_SOURCE[0]}")/reproduce.sh" --paper=afo "$@"

@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
 # The tables of "Beyond ADMM" (FedVRA); options as in reproduce.sh.
 set -euo pipefail
-exec bash "$(dirname "${BASH_SOURCE[0]}")/reproduce.sh" --paper=FedVRA "$@"
+exec bash "$(dirname "${BASH_SOURCE[0]}")/reproduce.sh" --paper=fedvra "$@"

@@ -80,9 +80,9 @@ def listing() -> str:
     table = papers.get(name)
     times = ', '.join(f'{p}: {table.estimates[p]}' for p in task_lib.PROFILES)
     lines += [
-        f'{table.id:20}{table.paper:8}{table.title}',
-        f'{"":28}the paper: {table.shows}',
-        f'{"":28}{times}',
+        f'{table.id:20}{table.paper:18}{table.title}',
+        f'{"":38}the paper: {table.shows}',
+        f'{"":38}{times}',
     ]
   return '\n'.join(lines)
 

@@ -24,7 +24,7 @@ from tff_fedopt.tables import session
         (['--profile=big'], "'big'; expected one of quick, small, paper"),
         (['--rows=MNIST'], "unknown row 'MNIST'; one of CIFAR-10"),
         (['--columns=Sgd'], "unknown column 'Sgd'; one of FedAdagrad"),
-        (['--paper=XYZ'], "no table of 'XYZ'; it has tables of AFO"),
+        (['--paper=XYZ'], "no table of 'XYZ'; it has tables of afo"),
         (['--data_dir=/does/not/exist'], 'there is no folder /does/not/exist'),
         (['--jobs=0'], "--jobs: '0'; expected a whole number, 1 or"),
         (['--rounds=x'], "--rounds: 'x'; expected a whole number"),

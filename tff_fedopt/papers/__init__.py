@@ -1,4 +1,4 @@
-"""The reproduced tables: one declarative spec per table id, one engine.
+"""The registry of tables: those of the four papers, and those of users.
 
 Importing this package needs no TensorFlow; neither do the specs.
 """
@@ -11,15 +11,31 @@ from tff_fedopt.papers import fedvra
 from tff_fedopt.papers import local_adaptivity
 from tff_fedopt.tables import spec
 
-_ALL = (
-    *afo.TABLES,
-    *local_adaptivity.TABLES,
-    *fedvra.TABLES,
-    *fedinit.TABLES,
-)
-_SPECS = {table.id: table for table in _ALL}
 # What a command without table names makes.
 DEFAULT = ('afo_main',)
+_SPECS: dict[str, spec.TableSpec] = {}
+
+
+def register(table: spec.TableSpec) -> spec.TableSpec:
+  """Makes a table known to `names` and `get`.
+
+  Args:
+    table: Its spec; it may be registered again.
+
+  Returns:
+    The spec.
+
+  Raises:
+    ValueError: If it is no spec, or there is another table of that id.
+  """
+  if not isinstance(table, spec.TableSpec):
+    raise ValueError(
+        f'not a table: {table!r:.60}; expected a tff_fedopt.tables.spec.TableSpec'
+    )
+  if _SPECS.get(table.id, table) is not table:
+    raise ValueError(f'there is a table {table.id!r} already; id it otherwise')
+  _SPECS[table.id] = table
+  return table
 
 
 def names(paper: str | None = None) -> tuple[str, ...]:
@@ -50,3 +66,8 @@ def get(name: str) -> spec.TableSpec:
     )
     raise ValueError(f'unknown table {name!r}; {hint}')
   return _SPECS[name]
+
+
+for _paper in (afo, local_adaptivity, fedvra, fedinit):
+  for _table in _paper.TABLES:
+    register(_table)

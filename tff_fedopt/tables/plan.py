@@ -115,7 +115,12 @@ def plan(
       planned.append(PlannedCell(cell, measured=calls))
       continue
     candidates, baseline = (
-        tuple(_candidate(setting, options, seeds) for setting in settings)
+        tuple(
+            Candidate(
+                setting, tuple(run_spec(setting, options, s) for s in seeds)
+            )
+            for setting in settings
+        )
         for settings in (cell.candidates, cell.baseline)
     )
     planned.append(PlannedCell(cell, candidates, baseline))
@@ -127,29 +132,25 @@ def plan(
   return tuple(planned)
 
 
-def _candidate(setting, options, seeds):
-  from tff_fedopt.experiment import spec as run_spec
+def run_spec(setting: spec_lib.Setting, options: Options, seed: int) -> Any:
+  """Returns the `RunSpec` of a setting, completed by options and a seed.
 
-  runs = tuple(
-      run_spec.RunSpec(
-          task=setting.task,
-          algorithm=setting.algorithm,
-          hyperparameters=setting.hyperparameters,
-          rounds=options.rounds or setting.rounds,
-          cohort_size=setting.cohort_size,
-          batch_size=setting.batch_size,
-          local_epochs=setting.local_epochs,
-          seed=seed,
-          profile=options.profile,
-          data_dir=options.data_dir,
-          task_options=setting.task_options,
-          evaluate_every=setting.evaluate_every,
-          validation_examples=setting.validation_examples,
-          cohorts=setting.cohorts,
-      )
-      for seed in seeds
+  Args:
+    setting: The setting.
+    options: Profile, folder of the data, and rounds instead of the setting's.
+    seed: The run's seed.
+
+  Raises:
+    ValueError: If a value is refused.
+  """
+  from tff_fedopt.experiment import spec as run_spec_lib
+
+  given = vars(setting) | {'rounds': options.rounds or setting.rounds}
+  for name in ('source', 'label'):
+    del given[name]
+  return run_spec_lib.RunSpec(
+      **given, seed=seed, profile=options.profile, data_dir=options.data_dir
   )
-  return Candidate(setting, runs)
 
 
 def _labels(spec, what, wanted, known):

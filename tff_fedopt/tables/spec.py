@@ -22,7 +22,10 @@ RELATIONS = ('', 'ratio', 'speedup', 'gain')
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-  """The settings of one training run, without its seed.
+  """One training run as a table's cell has it: a partial `RunSpec`.
+
+  The fields of the same names are a run's; None stands for the task's published
+  value. Profile, data and seed come from the command, see `plan.run_spec`.
 
   Attributes:
     task: Name of the task.
@@ -32,21 +35,22 @@ class Setting:
       value, or `ours-tuned (...)` with the grid that was searched.
     rounds: Number of rounds.
     cohort_size: Clients per round.
-    batch_size: Examples per local step, None for the task's published one.
-    local_epochs: Passes over a client's data, None for the published one.
+    batch_size: Examples per local step.
+    local_epochs: Passes over a client's data.
     evaluate_every: Rounds between two evaluations.
     validation_examples: At most so many validation examples, None for all.
     task_options: Further options of the task.
     label: Names the setting among the candidates of one cell.
     cohorts: `fixed`, or `bernoulli`: `cohort_size` on average.
+    participation: How likely each client is to take part.
   """
 
   task: str
   algorithm: str
   hyperparameters: Mapping[str, Any]
   source: str
-  rounds: int
-  cohort_size: int
+  rounds: int | None = None
+  cohort_size: int | None = None
   batch_size: int | None = None
   local_epochs: int | None = None
   evaluate_every: int = 1
@@ -54,6 +58,7 @@ class Setting:
   task_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   label: str = ''
   cohorts: str = 'fixed'
+  participation: str = 'equal'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,7 +210,7 @@ class TableSpec:
   Attributes:
     id: Name on the command line and of the output files.
     title: One line.
-    paper: Short name of the paper.
+    paper: Name of the paper, as `--paper` takes it.
     citation: Which table or figure of which publication.
     shows: What the published numbers show, one sentence.
     kind: Which figures belong to it: `table` (curves, time to target),

@@ -6,6 +6,7 @@ Rates and τ are base-10 logarithms, as published.
 from typing import Any
 
 import tasks
+from tff_fedopt.papers import scales
 
 # Label in the paper's tables -> task, in the order of its main table.
 TASKS = {
@@ -151,3 +152,44 @@ def hyperparameters(
         bias_correction=form == 'code',
     )
   return values
+
+
+# How long and how wide the tasks run; in the paper profile as published.
+_SCALES = {
+    'quick': {
+        # With the published α = 0.1 most clients have one class, and nothing is
+        # learned in so few rounds.
+        'CIFAR-10': scales.Scale(25, 10, 3, 500, task_options={'alpha': 1.0}),
+        'CIFAR-100': scales.Scale(25, 10, 3, 500),
+        'EMNIST CR': scales.Scale(40, 10, 4, 500),
+        'Shakespeare': scales.Scale(30, 10, 3, 300),
+        'SO NWP': scales.Scale(40, 10, 4, 500),
+        'SO LR': scales.Scale(40, 10, 4, 500),
+        'EMNIST AE': scales.Scale(40, 10, 4, 500),
+    },
+    'small': {
+        'CIFAR-10': scales.Scale(30, 5, 5, 500),
+        'CIFAR-100': scales.Scale(20, 5, 10, 500),
+        'EMNIST CR': scales.Scale(100, 10, 5, 2000),
+        'Shakespeare': scales.Scale(60, 10, 5, 1000),
+        'SO NWP': scales.Scale(40, 10, 5, 1000),
+        'SO LR': scales.Scale(100, 10, 5, 2000),
+        'EMNIST AE': scales.Scale(100, 10, 5, 2000),
+    },
+    'paper': dict.fromkeys(TASKS, scales.Scale()),
+}
+# The seeds of every table without error bars.
+SEEDS = scales.seeds(1)
+# The last rounds are averaged; evaluations lie in between.
+LAST = {'quick': 'last:8', 'small': 'last:10', 'paper': 'last:100'}
+
+
+def scale(task_label: str, profile: str) -> scales.Scale:
+  """Returns the length and width of a task's runs in a profile."""
+  return _SCALES[profile][task_label]
+
+
+def rounds(task_label: str, profile: str) -> int:
+  """Returns the number of rounds of a task in a profile."""
+  published = tasks.info(TASKS[task_label]).default('rounds')
+  return scale(task_label, profile).rounds or published

@@ -4,6 +4,7 @@ import functools
 
 from tff_fedopt.papers import scales
 from tff_fedopt.papers.fedinit import cells
+from tff_fedopt.papers.fedinit import settings
 from tff_fedopt.tables import spec
 
 _CITATION = 'FedInit (arXiv:2604.12768)'
@@ -13,8 +14,7 @@ _SMOOTHED = {
     'small': 'smooth:2:last:50:max',
     'paper': 'smooth:5:last:50:max',
 }
-_ONE_SEED = {'quick': (0,), 'small': (0,), 'paper': (20, 21, 22)}
-_THREE_SEEDS = {**_ONE_SEED, 'quick': (0, 1, 2)}
+_THREE_SEEDS = {**settings.SEEDS, 'quick': (0, 1, 2)}
 
 
 def _estimates(quick):
@@ -47,13 +47,13 @@ _NOTES = (_FORM_NOTE, _NOISE_NOTE, _SMOOTH_NOTE, _SHORT_NOTE)
 
 _table = functools.partial(
     spec.TableSpec,
-    paper='FedInit',
+    paper='fedinit',
     form='code',
     reduction=_SMOOTHED,
     kind='table',
     row_header='Method',
     column_header='Clients and labels',
-    seeds=_ONE_SEED,
+    seeds=settings.SEEDS,
     notes=_NOTES,
 )
 
@@ -127,7 +127,7 @@ TABLES = (
         kind='measured',
         column_header='Cost',
         build=cells.table9,
-        seeds=scales.in_every_profile((0,)),
+        seeds=scales.seeds(0),
         reduction=scales.in_every_profile(''),
         estimates=scales.in_every_profile('2 min'),
         notes=(

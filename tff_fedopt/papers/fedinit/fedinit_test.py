@@ -9,7 +9,7 @@ from tff_fedopt.papers.fedinit import settings
 from tff_fedopt.tables import plan as plan_lib
 from tff_fedopt.tables import published
 
-_NAMES = papers.names('FedInit')
+_NAMES = papers.names('fedinit')
 
 
 def _plan(name, profile):

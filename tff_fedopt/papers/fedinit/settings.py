@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+from tff_fedopt.papers import scales
 from tff_fedopt.tables import spec
 
 FL_SIMULATOR = "FL-Simulator's defaults, the authors' code"
@@ -63,32 +64,24 @@ CONDITIONS = {
 HARD = '10%-100 Dir-0.1'
 
 
-@dataclasses.dataclass(frozen=True)
-class _Scale:
-  """Length and width of runs; None stands for the condition's own.
-
-  `local_steps` cuts the local epochs short; '' does not.
-  """
-
-  rounds: int | None
-  cohort_size: int
-  evaluate_every: int
-  local_epochs: int
-  clients: int | None = None
-  batch_size: int | None = None
-  validation_examples: int | None = None
-  local_steps: str = ''
-
-
+# In the paper profile the condition says how many clients there are, and rounds
+# are those of the task.
 _SCALES = {
     # The embedded CIFAR-10 has 5000 images: 20 clients of 250. Half of them
     # take part in a round, or else memory would be of no use in so few rounds.
-    'quick': _Scale(60, 10, 2, 1, 20, 50),
+    'quick': scales.Scale(
+        60, 10, 2, local_epochs=1, batch_size=50, task_options={'clients': 20}
+    ),
     # Clients have 2500 images; an epoch of the whole network takes minutes. The
     # test images may be stored class by class, so all of them are used.
-    'small': _Scale(80, 10, 10, 1, 20, 25, local_steps='5'),
-    'paper': _Scale(None, 10, 1, 5),
+    'small': scales.Scale(
+        80, 10, 10, local_epochs=1, batch_size=25, task_options={'clients': 20}
+    ),
+    'paper': scales.Scale(None, 10, 1, local_epochs=5),
 }
+# Cuts the local epochs short.
+_LOCAL_STEPS = {'small': '5'}
+SEEDS = scales.seeds(20, 21, 22)
 # Client rate of the quick Figure 2. At the published 0.1 a model of 60 rounds
 # moves so much between two visits of a client that what it remembers is noise.
 SLOW = 0.03
@@ -148,34 +141,32 @@ def setting(
   """
   scale, where = _SCALES[profile], CONDITIONS[condition]
   algorithm, values = hyperparameters(method, form, relaxed)
-  if scale.local_steps and not local_epochs:
-    values['local_steps'] = scale.local_steps
+  if profile in _LOCAL_STEPS and not local_epochs:
+    values['local_steps'] = _LOCAL_STEPS[profile]
   source = FL_SIMULATOR
   if relaxed or 'relaxation' in changed:
     source += '; the relaxation is ours, after Figure 2'
   if 'client_learning_rate' in changed:
     source += '; the client rate is ours'
-  return spec.Setting(
+  return scale.setting(
       task=task,
       algorithm=algorithm,
       hyperparameters={**values, **changed},
       source=source,
       rounds=scale.rounds or _PUBLISHED_ROUNDS[task],
-      cohort_size=scale.cohort_size,
       batch_size=scale.batch_size or where.batch_size,
       local_epochs=local_epochs or scale.local_epochs,
-      evaluate_every=scale.evaluate_every,
-      validation_examples=scale.validation_examples,
       cohorts='bernoulli' if form == 'code' else 'fixed',
       task_options={
           'partition': 'flsim',
           'alpha': where.alpha,
-          'clients': scale.clients or where.clients,
+          'clients': where.clients,
           'images': 'padded32',
           'network': NETWORKS[network],
           # The optimizer's, in the hyperparameters, takes its place.
           'weight_decay': 0.0,
           'client_noise': 0.1,
           'class_noise': 0.1,
+          **scale.task_options,
       },
   )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
+from tff_fedopt.papers import scales
 from tff_fedopt.tables import spec
 
 TASKS = {'EMNIST CR': 'emnist_character', 'CIFAR-10': 'cifar10'}
@@ -59,29 +60,29 @@ _TRIED_ON_CIFAR10 = {
 # times as much.
 _NETWORK = {'network': 'resnet18_strided'}
 
-_SCALE = {
-    ('quick', 'EMNIST CR'): dict(
+_SCALES = {
+    ('quick', 'EMNIST CR'): scales.Scale(
         rounds=60, cohort_size=10, evaluate_every=3, validation_examples=500
     ),
-    ('quick', 'CIFAR-10'): dict(
+    ('quick', 'CIFAR-10'): scales.Scale(
         rounds=60,
         cohort_size=10,
         evaluate_every=3,
         task_options={'alpha': 0.3, 'clients': 50, **_NETWORK},
     ),
-    ('small', 'EMNIST CR'): dict(
+    ('small', 'EMNIST CR'): scales.Scale(
         rounds=40, cohort_size=10, evaluate_every=2, validation_examples=1000
     ),
-    ('small', 'CIFAR-10'): dict(
+    ('small', 'CIFAR-10'): scales.Scale(
         rounds=80,
         cohort_size=10,
         evaluate_every=10,
         task_options={'alpha': 0.3, 'clients': 20, **_NETWORK},
     ),
-    ('paper', 'EMNIST CR'): dict(
+    ('paper', 'EMNIST CR'): scales.Scale(
         rounds=1000, cohort_size=50, evaluate_every=10
     ),
-    ('paper', 'CIFAR-10'): dict(
+    ('paper', 'CIFAR-10'): scales.Scale(
         rounds=1000,
         cohort_size=10,
         evaluate_every=10,
@@ -120,7 +121,7 @@ def mapped(profile: str) -> str:
 def aggregation_steps(profile: str) -> dict[str, str]:
   """Label of d to its value, for the step-size map."""
   task, registered = _MAPPED[profile]
-  half = registered / _SCALE[profile, task]['cohort_size'] / 2
+  half = registered / _SCALES[profile, task].cohort_size / 2
   return {'1': '1', 'N/2m': f'{half:g}', 'N/m': 'N/m'}
 
 
@@ -232,10 +233,12 @@ def _is_whole(profile, task):
 
 
 def _setting(profile, task, algorithm, own, rounds=None):
-  scale = dict(_SCALE[profile, task])
+  scale = _SCALES[profile, task]
   if rounds:
-    scale.update(rounds=rounds, evaluate_every=1, validation_examples=10)
-  return spec.Setting(
+    scale = dataclasses.replace(
+        scale, rounds=rounds, evaluate_every=1, validation_examples=10
+    )
+  return scale.setting(
       task=TASKS[task],
       algorithm=algorithm,
       hyperparameters={
@@ -247,5 +250,4 @@ def _setting(profile, task, algorithm, own, rounds=None):
           **own,
       },
       source=_source(profile, task, algorithm),
-      **scale,
   )

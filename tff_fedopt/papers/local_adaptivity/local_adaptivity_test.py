@@ -40,7 +40,7 @@ def test_grid_has_28_pairs_a_method_and_traces_each_method_once(profile):
 
 
 @pytest.mark.parametrize(
-    'name', [n for n in papers.names('LA') if n != 'la_toy']
+    'name', [n for n in papers.names('local_adaptivity') if n != 'la_toy']
 )
 def test_every_published_number_has_its_cell(name):
   found = {

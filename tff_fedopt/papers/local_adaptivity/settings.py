@@ -10,7 +10,6 @@ logarithms.
 import dataclasses
 from typing import Any, NamedTuple
 
-from tff_fedopt.papers import scales
 from tff_fedopt.papers.afo import quick
 from tff_fedopt.papers.afo import settings as afo_settings
 from tff_fedopt.tables import spec
@@ -247,13 +246,11 @@ def setting(
     **changes,
 ) -> spec.Setting:
   """Returns one setting of a method; rates and τ as log10."""
-  scale = _scale(profile, task_label)
-  return spec.Setting(**{
+  return _scale(profile, task_label).setting(**{
       'task': afo_settings.TASKS[TASKS[task_label]],
       'algorithm': _SERVERS[method.server][0],
       'hyperparameters': hyperparameters(method, form, client, server, tau),
       'source': source,
-      **vars(scale),
       'label': f'log10 client rate {client:g}, server rate {server:g}',
       **changes,
   })
@@ -271,6 +268,6 @@ _ROUNDS = {
 
 
 def _scale(profile, task_label):
-  scale = scales.scale(TASKS[task_label], profile)
+  scale = afo_settings.scale(TASKS[task_label], profile)
   rounds = _ROUNDS.get((profile, task_label), scale.rounds)
   return dataclasses.replace(scale, rounds=rounds)
