@@ -134,7 +134,9 @@ def register(source: Any) -> _task.TaskInfo:
         f'a task named {found.name!r}; expected letters, digits and _'
     )
   if _sources.get(found.name, source) is not source:
-    raise ValueError(f'there is a task {found.name!r} already; name it otherwise')
+    raise ValueError(
+        f'there is a task {found.name!r} already; name it otherwise'
+    )
   _sources[found.name] = source
   return found
 

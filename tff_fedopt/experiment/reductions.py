@@ -1,11 +1,17 @@
 """Reductions of a run's metrics to the one number a table shows."""
 
+import abc
+import dataclasses
 import math
+import re
+import typing
+from typing import Any, ClassVar
 
-import pandas as pd
+if typing.TYPE_CHECKING:
+  import pandas as pd  # Listing tables goes without it.
 
 
-def column(frame: pd.DataFrame, metric: str) -> str:
+def column(frame: 'pd.DataFrame', metric: str) -> str:
   """Returns the column of a metric, whose header may carry a unit.
 
   Args:
@@ -24,77 +30,188 @@ def column(frame: pd.DataFrame, metric: str) -> str:
   )
 
 
-def reduce(
-    frame: pd.DataFrame,
-    metric: str,
-    reduction: str,
-    higher_is_better: bool = True,
-) -> float:
-  """Reduces one metric of a run to a number.
+@dataclasses.dataclass(frozen=True)
+class Reduction(abc.ABC):
+  """A rule that makes one number of a metric; `str` gives its one spelling.
 
-  Rounds in which the metric was not evaluated count for nothing. Reductions:
-    last:N              mean over the last N rounds
-    best                best value of all rounds
-    at:R                value at round R
-    median              median of all rounds
-    rounds_to:V         first round whose value is V or better, inf if none
-    seconds_to:V        time of training up to that round, from `round_time`
-    smooth:W:last:N:F   F (max, min or mean) over the last N rounds of the mean
-                        of the latest W evaluations (fewer at the beginning)
+  Rounds in which the metric was not evaluated count for nothing.
+
+  Attributes:
+    FORM: How it is written, with the names of its fields.
+    is_to_target: Whether the number says when a target was reached.
+  """
+
+  FORM: ClassVar[str]
+  is_to_target: ClassVar[bool] = False
+
+  def __post_init__(self):
+    for field in dataclasses.fields(self):
+      value = getattr(self, field.name)
+      if field.type is int and not (isinstance(value, int) and value >= 1):
+        raise ValueError(
+            f'{field.name}: {value!r}; expected a whole number, 1 or more'
+        )
+      if field.type is float and not math.isfinite(value):
+        raise ValueError(f'{field.name}: {value!r}; expected a number')
+
+  def __str__(self) -> str:
+    return self.FORM.format(**{
+        name: f'{value:.12g}' if isinstance(value, float) else value
+        for name, value in vars(self).items()
+    })
+
+  @abc.abstractmethod
+  def apply(
+      self, frame: 'pd.DataFrame', metric: str, higher_is_better: bool = True
+  ) -> float:
+    """Reduces one metric of a run to a number.
+
+    Args:
+      frame: A run's metrics: `round`, and one column per metric.
+      metric: The metric's column, with or without its unit.
+      higher_is_better: Whether larger values are better.
+
+    Returns:
+      The number, in the column's unit unless the class says otherwise. NaN
+      where it does not exist: a round that was not reached or evaluated, or the
+      last rounds of a run that diverged.
+
+    Raises:
+      ValueError: If the metric is unknown.
+    """
+
+
+@dataclasses.dataclass(frozen=True)
+class Last(Reduction):
+  """The mean over the last rounds."""
+
+  FORM = 'last:{rounds}'
+  rounds: int
+
+  def apply(self, frame, metric, higher_is_better=True):
+    return _over_last(frame, _values(frame, metric), self.rounds, 'mean')
+
+
+@dataclasses.dataclass(frozen=True)
+class Best(Reduction):
+  """The best value of all rounds."""
+
+  FORM = 'best'
+
+  def apply(self, frame, metric, higher_is_better=True):
+    values = _values(frame, metric)
+    return float(values.max() if higher_is_better else values.min())
+
+
+@dataclasses.dataclass(frozen=True)
+class At(Reduction):
+  """The value at a round."""
+
+  FORM = 'at:{round}'
+  round: int
+
+  def apply(self, frame, metric, higher_is_better=True):
+    there = _values(frame, metric)[frame['round'] == self.round]
+    return float(there.iloc[0]) if len(there) else math.nan
+
+
+@dataclasses.dataclass(frozen=True)
+class Median(Reduction):
+  """The median of all rounds."""
+
+  FORM = 'median'
+
+  def apply(self, frame, metric, higher_is_better=True):
+    return float(_values(frame, metric).median())
+
+
+@dataclasses.dataclass(frozen=True)
+class RoundsTo(Reduction):
+  """The first round whose value is the target or better; inf if none is."""
+
+  FORM = 'rounds_to:{target}'
+  is_to_target = True
+  target: float
+
+  def apply(self, frame, metric, higher_is_better=True):
+    values = _values(frame, metric)
+    there = values >= self.target if higher_is_better else values <= self.target
+    return float(frame['round'][there].min()) if there.any() else math.inf
+
+
+@dataclasses.dataclass(frozen=True)
+class SecondsTo(RoundsTo):
+  """Seconds of training up to the round of `RoundsTo`, from `round_time`."""
+
+  FORM = 'seconds_to:{target}'
+
+  def apply(self, frame, metric, higher_is_better=True):
+    reached = super().apply(frame, metric, higher_is_better)
+    seconds = frame[column(frame, 'round_time')]
+    if math.isinf(reached):
+      return reached
+    return float(seconds[frame['round'] <= reached].sum())
+
+
+@dataclasses.dataclass(frozen=True)
+class Smooth(Reduction):
+  """A statistic, over the last rounds, of the mean of the latest evaluations.
+
+  Attributes:
+    window: Evaluations that are averaged; fewer at the beginning.
+    rounds: How many of the last rounds count.
+    statistic: `max`, `min` or `mean`.
+  """
+
+  FORM = 'smooth:{window}:last:{rounds}:{statistic}'
+  window: int
+  rounds: int
+  statistic: str
+
+  def __post_init__(self):
+    super().__post_init__()
+    if self.statistic not in ('max', 'min', 'mean'):
+      raise ValueError(
+          f'statistic: {self.statistic!r}; one of max, min, mean'
+      )
+
+  def apply(self, frame, metric, higher_is_better=True):
+    evaluated = _values(frame, metric).dropna()
+    smooth = evaluated.rolling(self.window, min_periods=1).mean()
+    return _over_last(frame, smooth, self.rounds, self.statistic)
+
+
+_KINDS = (Last, Best, At, Median, RoundsTo, SecondsTo, Smooth)
+
+
+def parse(text: str) -> Reduction:
+  """Returns the reduction that a text names, as `last:8`.
 
   Args:
-    frame: A run's metrics: `round`, and one column per metric.
-    metric: The metric's column, with or without its unit.
-    reduction: One of the above.
-    higher_is_better: Whether larger values are better.
-
-  Returns:
-    The number, in the column's unit (of `rounds_to`: rounds, of `seconds_to`:
-    s). NaN where it does not exist: a round that was not reached or evaluated,
-    or the last rounds of a run that diverged.
+    text: The `FORM` of one of the classes here, with values.
 
   Raises:
-    ValueError: If the reduction or the metric is unknown.
+    ValueError: If there is no such reduction.
   """
-  kind, *arguments = reduction.split(':')
-  rounds = frame['round']
-  values = frame[column(frame, metric)].astype(float)
-  if kind == 'seconds_to':
-    seconds = frame[column(frame, 'round_time')]
-  try:
-    if kind == 'last' and len(arguments) == 1:
-      return _over_last(frame, values, _positive(arguments[0]), 'mean')
-    if kind == 'best' and not arguments:
-      return float(values.max() if higher_is_better else values.min())
-    if kind == 'at' and len(arguments) == 1:
-      at_round = values[rounds == _positive(arguments[0])]
-      return float(at_round.iloc[0]) if len(at_round) else math.nan
-    if kind == 'median' and not arguments:
-      return float(values.median())
-    if kind in ('rounds_to', 'seconds_to') and len(arguments) == 1:
-      target = float(arguments[0])
-      there = values >= target if higher_is_better else values <= target
-      reached = float(rounds[there].min()) if there.any() else math.inf
-      if kind == 'rounds_to' or math.isinf(reached):
-        return reached
-      return float(seconds[rounds <= reached].sum())
-    if kind == 'smooth' and len(arguments) == 4 and arguments[1] == 'last':
-      window, last = _positive(arguments[0]), _positive(arguments[2])
-      if arguments[3] in ('max', 'min', 'mean'):
-        smooth = values.dropna().rolling(window, min_periods=1).mean()
-        return _over_last(frame, smooth, last, arguments[3])
-  except ValueError:  # A count or value that is not a number.
-    pass
+  for kind in _KINDS:
+    pattern = re.sub(r'{(\w+)}', r'(?P<\1>[^:]+)', kind.FORM)
+    if found := re.fullmatch(pattern, text):
+      types = {f.name: f.type for f in dataclasses.fields(kind)}
+      try:
+        return kind(**{
+            name: types[name](value)
+            for name, value in found.groupdict().items()
+        })
+      except ValueError as e:
+        raise ValueError(f'unknown reduction {text!r}; {e}') from e
   raise ValueError(
-      f'unknown reduction {reduction!r}; one of last:N, best, at:R, median,'
-      ' rounds_to:VALUE, seconds_to:VALUE, smooth:W:last:N:max|min|mean'
+      f'unknown reduction {text!r}; one of'
+      f' {", ".join(kind.FORM for kind in _KINDS)}'
   )
 
 
-def _positive(text: str) -> int:
-  if not text.isdecimal() or int(text) < 1:
-    raise ValueError(text)
-  return int(text)
+def _values(frame, metric) -> Any:
+  return frame[column(frame, metric)].astype(float)
 
 
 def _over_last(frame, values, count, statistic) -> float:

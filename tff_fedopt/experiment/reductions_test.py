@@ -43,19 +43,17 @@ def _frame(values, **columns):
     ],
 )
 def test_reduction(values, reduction, higher_is_better, expected):
-  result = reductions.reduce(
-      _frame(values), 'validation/accuracy', reduction, higher_is_better
-  )
+  parsed = reductions.parse(reduction)
+  assert str(parsed) == reduction
+  result = parsed.apply(_frame(values), 'validation/accuracy', higher_is_better)
   assert result == pytest.approx(expected, nan_ok=True)
 
 
 def test_last_rounds_of_a_diverged_run_do_not_exist():
   frame = _frame([60, 70, _NAN], diverged=[0, 0, 1])
-  assert math.isnan(reductions.reduce(frame, 'validation/accuracy', 'last:2'))
-  assert math.isnan(
-      reductions.reduce(frame, 'validation/accuracy', 'smooth:2:last:2:max')
-  )
-  assert reductions.reduce(frame, 'validation/accuracy', 'best') == 70
+  for reduction in (reductions.Last(2), reductions.Smooth(2, 2, 'max')):
+    assert math.isnan(reduction.apply(frame, 'validation/accuracy'))
+  assert reductions.Best().apply(frame, 'validation/accuracy') == 70
 
 
 def test_metric_is_found_with_or_without_unit():
@@ -63,9 +61,17 @@ def test_metric_is_found_with_or_without_unit():
   assert reductions.column(frame, 'validation/accuracy') == (
       'validation/accuracy [%]'
   )
-  assert reductions.reduce(frame, 'validation/accuracy_top5 [%]', 'at:1') == 2
+  at_first = reductions.At(1)
+  assert at_first.apply(frame, 'validation/accuracy_top5 [%]') == 2
   with pytest.raises(ValueError, match="'validation/loss'.*accuracy_top5"):
-    reductions.column(frame, 'validation/loss')
+    at_first.apply(frame, 'validation/loss')
+
+
+def test_one_spelling():
+  assert str(reductions.parse('rounds_to:0.50')) == 'rounds_to:0.5'
+  assert reductions.parse('last:08') == reductions.Last(8)
+  assert reductions.RoundsTo(0.5) != reductions.SecondsTo(0.5)
+  assert str(reductions.SecondsTo(0.1 + 0.2)) == 'seconds_to:0.3'
 
 
 @pytest.mark.parametrize(
@@ -74,5 +80,7 @@ def test_metric_is_found_with_or_without_unit():
      'rounds_to:x', 'smooth:3:max', 'smooth:3:last:2:median'],
 )
 def test_unknown_reduction_is_refused(reduction):
-  with pytest.raises(ValueError, match='unknown reduction .*smooth:W'):
-    reductions.reduce(_frame([1]), 'validation/accuracy', reduction)
+  named = f'unknown reduction {reduction!r}; '
+  with pytest.raises(ValueError, match=named) as e:
+    reductions.parse(reduction)
+  assert '\n' not in str(e.value)

@@ -30,7 +30,8 @@ def register(table: spec.TableSpec) -> spec.TableSpec:
   """
   if not isinstance(table, spec.TableSpec):
     raise ValueError(
-        f'not a table: {table!r:.60}; expected a tff_fedopt.tables.spec.TableSpec'
+        f'not a table: {table!r:.60}; expected a'
+        ' tff_fedopt.tables.spec.TableSpec'
     )
   if _SPECS.get(table.id, table) is not table:
     raise ValueError(f'there is a table {table.id!r} already; id it otherwise')

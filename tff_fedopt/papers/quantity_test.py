@@ -7,6 +7,7 @@ import types
 import pandas as pd
 import pytest
 
+from tff_fedopt.experiment import reductions
 from tff_fedopt.papers import scales
 from tff_fedopt.tables import plan as plan_lib
 from tff_fedopt.tables import record
@@ -33,7 +34,7 @@ def _table(cells, **changes):
       'row_header': 'Row',
       'column_header': 'Column',
       'build': lambda profile, form: cells,
-      'reduction': _EVERY('last:1'),
+      'reduction': _EVERY(reductions.Last(1)),
       'seeds': _EVERY((0,)),
       'estimates': _EVERY('no time'),
       **changes,
@@ -108,9 +109,13 @@ def _number(tmp_path, rate, *, baseline=(), **quantity):
   return result.mean
 
 
-_TO_HALF = {'reduction': 'rounds_to:0.5', 'higher_is_better': False}
-_SPEEDUP = {'reduction': 'rounds_to:0.5', 'relation': 'speedup'}
-_SECONDS = {'reduction': 'seconds_to:0.5', 'higher_is_better': False}
+_TO_HALF = {
+    'reduction': reductions.RoundsTo(0.5), 'higher_is_better': False
+}
+_SPEEDUP = {'reduction': reductions.RoundsTo(0.5), 'relation': 'speedup'}
+_SECONDS = {
+    'reduction': reductions.SecondsTo(0.5), 'higher_is_better': False
+}
 
 
 @pytest.mark.parametrize(
@@ -121,7 +126,12 @@ _SECONDS = {'reduction': 'seconds_to:0.5', 'higher_is_better': False}
         (0.3, (), _TO_HALF, math.inf),
         (0.2, (), _SECONDS, 9.0),
         (0.3, (), _SECONDS, math.inf),
-        (0.1, (), {'column': 'round_time', 'reduction': 'median'}, 2.5),
+        (
+            0.1,
+            (),
+            {'column': 'round_time', 'reduction': reductions.Median()},
+            2.5,
+        ),
         (0.1, (), {'column': 'bytes_up', 'scale': 0.001}, 0.8),
         (0.1, (), {'column': 'spread'}, 0.0625),
         (
@@ -130,12 +140,17 @@ _SECONDS = {'reduction': 'seconds_to:0.5', 'higher_is_better': False}
             {
                 'column': 'spread',
                 'target_is_below': True,
-                'reduction': 'rounds_to:0.2',
+                'reduction': reductions.RoundsTo(0.2),
                 'higher_is_better': False,
             },
             3.0,
         ),
-        (0.1, (), {'reduction': 'best', 'higher_is_better': False}, 10.0),
+        (
+            0.1,
+            (),
+            {'reduction': reductions.Best(), 'higher_is_better': False},
+            10.0,
+        ),
         (0.2, (0.1,), {'relation': 'ratio'}, 1.2),
         (0.2, (0.1,), {'relation': 'gain'}, 20.0),
         (0.2, (0.1,), _SPEEDUP, 2.0),
@@ -313,7 +328,7 @@ def test_impossible_cells_are_refused(arguments, message):
 
 
 @pytest.mark.parametrize(
-    'arguments', [{'relation': 'over'}, {'reduction': 'rounds_to:1'}]
+    'arguments', [{'relation': 'over'}, {'reduction': reductions.RoundsTo(1)}]
 )
 def test_impossible_quantities_are_refused(arguments):
   with pytest.raises(ValueError, match="q: (relation 'over'|less time)"):

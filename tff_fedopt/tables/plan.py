@@ -78,6 +78,7 @@ class PlannedCell:
       decides = dataclasses.asdict(quantity)
       for name in ('decimals', 'tolerance', 'logarithmic'):
         del decides[name]
+      decides['reduction'] = str(quantity.reduction or '')
       prints.append(json.dumps(decides, sort_keys=True))
     return hashlib.sha256('\n'.join(prints).encode()).hexdigest()[:16]
 

@@ -7,6 +7,7 @@ import pathlib
 import statistics
 from typing import Any, NamedTuple
 
+from tff_fedopt.experiment import reductions
 from tff_fedopt.tables import spec as spec_lib
 
 _TIMES = ('round_time', 'evaluation_time')
@@ -30,7 +31,9 @@ class _Best(NamedTuple):
   runs: tuple[Any, ...] = ()
 
 
-def reduce(planned: Any, metric, reduction: str, results) -> Numbers:
+def reduce(
+    planned: Any, metric, reduction: reductions.Reduction | None, results
+) -> Numbers:
   """Reduces the runs of one cell.
 
   Rule: of several candidates the one counts whose training metric, reduced as
@@ -157,19 +160,14 @@ def _relation(relation, ours, baseline):
 
 
 def _value(run, quantity, metric, reduction):
-  from tff_fedopt.experiment import reductions
-
   higher = quantity.higher_is_better
   if quantity.is_to_target:
     higher = metric.higher_is_better
     if quantity.target_is_below is not None:
       higher = not quantity.target_is_below
   column, scale = _column(quantity, metric)
-  number = reductions.reduce(
-      _frame(run, quantity, column),
-      column,
-      quantity.reduction or reduction,
-      higher,
+  number = (quantity.reduction or reduction).apply(
+      _frame(run, quantity, column), column, higher
   )
   # When a target was reached is not in the column's unit.
   return number if quantity.is_to_target else scale * number
@@ -188,7 +186,9 @@ def _frame(run, quantity, column):
   """The run's metrics, with times or what is the same in all rounds if needed.
   """
   frame = run.frame
-  if column in _TIMES or quantity.reduction.startswith('seconds_to'):
+  if column in _TIMES or isinstance(
+      quantity.reduction, reductions.SecondsTo
+  ):
     frame = frame.merge(run.timing, on='round')
   if column not in frame:
     constant = _provenance(run).get(column)

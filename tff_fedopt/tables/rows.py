@@ -73,7 +73,7 @@ def _reduction(result, cell):
   if cell.measure:
     return ''
   given = cell.quantity and cell.quantity.reduction
-  return given or result.spec.reduction[result.options.profile]
+  return str(given or result.spec.reduction[result.options.profile])
 
 
 def _setting_text(values):

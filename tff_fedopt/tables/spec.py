@@ -10,6 +10,7 @@ import dataclasses
 from typing import Any
 
 from tasks import task as task_lib
+from tff_fedopt.experiment import reductions
 
 # For tables whose cells have several candidates.
 TUNE_NOTE = (
@@ -70,8 +71,8 @@ class Quantity:
     unit: Its unit, '' for none.
     column: Which column of metrics.csv or timing.csv, or which number of
       provenance.json, without its unit; '' for the task's validation metric.
-    reduction: The rule that makes one number of the column (see
-      `metrics.reduce`); '' for the table's. A target is in the column's unit,
+    reduction: The rule that makes one number of the column; None for the
+      table's. A target is in the column's unit,
       where a part of a whole (accuracy) is a fraction.
     scale: Factor from the column's unit to `unit`; None for the task's own
       where the column is the task's metric, else 1. Rounds or seconds to a
@@ -93,7 +94,7 @@ class Quantity:
   name: str
   unit: str = ''
   column: str = ''
-  reduction: str = ''
+  reduction: reductions.Reduction | None = None
   scale: float | None = None
   higher_is_better: bool = True
   target_is_below: bool | None = None
@@ -123,7 +124,7 @@ class Quantity:
   @property
   def is_to_target(self) -> bool:
     """Whether the number says when a target was reached."""
-    return self.reduction.startswith(('rounds_to', 'seconds_to'))
+    return self.reduction is not None and self.reduction.is_to_target
 
   @property
   def has_curve(self) -> bool:
@@ -222,7 +223,8 @@ class TableSpec:
     row_header: What the rows are.
     column_header: What the columns are.
     build: Maps (profile, form) to the cells, row by row.
-    reduction: Profile to the rule that turns a run into one number.
+    reduction: Profile to the rule that turns a run into one number; None where
+      nothing is run.
     seeds: Profile to the seeds that are averaged.
     bold_within: Numbers within this fraction of the row's best are bold; None
       for no bold print.
@@ -242,7 +244,7 @@ class TableSpec:
   row_header: str
   column_header: str
   build: Callable[[str, str], Sequence[Cell]]
-  reduction: Mapping[str, str]
+  reduction: Mapping[str, reductions.Reduction | None]
   seeds: Mapping[str, Sequence[int]]
   forms: Sequence[str] = ('code', 'paper')
   bold_within: float | None = None

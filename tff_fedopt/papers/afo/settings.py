@@ -6,6 +6,7 @@ Rates and τ are base-10 logarithms, as published.
 from typing import Any
 
 import tasks
+from tff_fedopt.experiment import reductions
 from tff_fedopt.papers import scales
 
 # Label in the paper's tables -> task, in the order of its main table.
@@ -181,7 +182,11 @@ _SCALES = {
 # The seeds of every table without error bars.
 SEEDS = scales.seeds(1)
 # The last rounds are averaged; evaluations lie in between.
-LAST = {'quick': 'last:8', 'small': 'last:10', 'paper': 'last:100'}
+LAST = {
+    'quick': reductions.Last(8),
+    'small': reductions.Last(10),
+    'paper': reductions.Last(100),
+}
 
 
 def scale(task_label: str, profile: str) -> scales.Scale:

@@ -2,6 +2,7 @@
 
 import functools
 
+from tff_fedopt.experiment import reductions
 from tff_fedopt.papers import scales
 from tff_fedopt.papers.fedinit import cells
 from tff_fedopt.papers.fedinit import settings
@@ -10,9 +11,9 @@ from tff_fedopt.tables import spec
 _CITATION = 'FedInit (arXiv:2604.12768)'
 # Kernel and length of the published smoothing are unknown; this is a mean.
 _SMOOTHED = {
-    'quick': 'smooth:3:last:10:max',
-    'small': 'smooth:2:last:50:max',
-    'paper': 'smooth:5:last:50:max',
+    'quick': reductions.Smooth(3, 10, 'max'),
+    'small': reductions.Smooth(2, 50, 'max'),
+    'paper': reductions.Smooth(5, 50, 'max'),
 }
 _THREE_SEEDS = {**settings.SEEDS, 'quick': (0, 1, 2)}
 
@@ -128,7 +129,7 @@ TABLES = (
         column_header='Cost',
         build=cells.table9,
         seeds=scales.seeds(0),
-        reduction=scales.in_every_profile(''),
+        reduction=scales.in_every_profile(None),
         estimates=scales.in_every_profile('2 min'),
         notes=(
             'communication: the larger direction, which is how the paper counts'

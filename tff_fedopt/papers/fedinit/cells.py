@@ -3,6 +3,7 @@
 import functools
 import math
 
+from tff_fedopt.experiment import reductions
 from tff_fedopt.papers.fedinit import costs
 from tff_fedopt.papers.fedinit import settings
 from tff_fedopt.tables import spec
@@ -65,7 +66,10 @@ def table6(profile, form):
 
 
 _SECONDS = dict(
-    unit='s', column='round_time', reduction='median', tolerance=math.inf
+    unit='s',
+    column='round_time',
+    reduction=reductions.Median(),
+    tolerance=math.inf,
 )
 
 
@@ -124,10 +128,10 @@ def table8(profile, form):
   cells = []
   baseline = [settings.setting(profile, form, 'FedAvg')]
   for name, unit, kind, relation in (
-      ('rounds to target', 'rounds', 'rounds_to', ''),
-      ('round speed ratio', 'x', 'rounds_to', 'speedup'),
-      ('time to target', 's', 'seconds_to', ''),
-      ('time speed ratio', 'x', 'seconds_to', 'speedup'),
+      ('rounds to target', 'rounds', reductions.RoundsTo, ''),
+      ('round speed ratio', 'x', reductions.RoundsTo, 'speedup'),
+      ('time to target', 's', reductions.SecondsTo, ''),
+      ('time speed ratio', 'x', reductions.SecondsTo, 'speedup'),
   ):
     for block, target in enumerate(TARGETS[profile], 1):
       for method in settings.METHODS:
@@ -140,11 +144,13 @@ def table8(profile, form):
                 quantity=spec.Quantity(
                     name,
                     unit,
-                    reduction=f'{kind}:{target}',
+                    reduction=kind(target),
                     higher_is_better=bool(relation),
                     relation=relation,
                     decimals=2 if relation else 0,
-                    tolerance=math.inf if kind == 'seconds_to' else 0.3,
+                    tolerance=(
+                        math.inf if kind is reductions.SecondsTo else 0.3
+                    ),
                 ),
                 baseline=baseline if relation else (),
             )
@@ -259,7 +265,7 @@ def fig2(profile, form):
     window, changes = 50 if profile == 'paper' else 10, {}
   consistency = dict(
       column='finalizer/consistency',
-      reduction=f'last:{window}',
+      reduction=reductions.Last(window),
       higher_is_better=False,
   )
   # Seeds are compared one by one: they differ more than the methods do.

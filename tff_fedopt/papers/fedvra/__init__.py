@@ -2,6 +2,7 @@
 
 import functools
 
+from tff_fedopt.experiment import reductions
 from tff_fedopt.papers import scales
 from tff_fedopt.papers.fedvra import cells
 from tff_fedopt.papers.fedvra import settings
@@ -26,7 +27,7 @@ _table = functools.partial(
     paper='fedvra',
     form='paper',
     forms=('paper',),
-    reduction=scales.in_every_profile('last:10'),
+    reduction=scales.in_every_profile(reductions.Last(10)),
     seeds=scales.seeds(0),
 )
 

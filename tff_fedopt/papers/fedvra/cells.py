@@ -1,5 +1,6 @@
 """The cells of FedVRA's tables."""
 
+from tff_fedopt.experiment import reductions
 from tff_fedopt.papers.fedvra import settings
 from tff_fedopt.problems import known_optimum
 from tff_fedopt.tables import spec
@@ -21,7 +22,7 @@ def compare(profile, form):
     reached = spec.Quantity(
         f'rounds to loss {target:g}',
         column='validation/loss',
-        reduction=f'rounds_to:{target:g}',
+        reduction=reductions.RoundsTo(target),
         higher_is_better=False,
         target_is_below=True,
         decimals=0,
@@ -78,7 +79,7 @@ def table1(profile, form):
         f'sent {way}',
         'bytes',
         column=f'bytes_{way}',
-        reduction='at:1',
+        reduction=reductions.At(1),
         higher_is_better=False,
         decimals=0,
     )
@@ -135,7 +136,7 @@ def _measured(
 
 
 def semisupervised(profile, form):
-  """Clients with all, a tenth and none of their labels; and no labels at all."""
+  """Clients with all, a tenth and none of their labels; no labels at all."""
   del form
   cells = [
       spec.Cell(

@@ -2,6 +2,7 @@
 
 import functools
 
+from tff_fedopt.experiment import reductions
 from tff_fedopt.papers.local_adaptivity import settings
 from tff_fedopt.tables import spec
 
@@ -54,7 +55,7 @@ def _bytes(name):
       name,
       'x',
       column='bytes_total',
-      reduction='last:1',
+      reduction=reductions.Last(1),
       higher_is_better=False,
       relation='ratio',
       decimals=2,
@@ -144,7 +145,7 @@ def curves(profile, form):
   speedup = spec.Quantity(
       f'speed-up to {100 * target:g}% validation accuracy',
       'x',
-      reduction=f'rounds_to:{target:g}',
+      reduction=reductions.RoundsTo(target),
       relation='speedup',
   )
   cells.append(

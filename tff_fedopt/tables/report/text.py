@@ -124,7 +124,9 @@ def _rules(result):
   for quantity in (cell.cell.quantity for cell in result.cells):
     if quantity is None:
       continue
-    parts = [part for part in (quantity.column, quantity.reduction) if part]
+    parts = [
+        str(part) for part in (quantity.column, quantity.reduction) if part
+    ]
     if quantity.relation:
       parts.append(_RELATIONS[quantity.relation])
     if quantity.at_least is not None:
