@@ -12,7 +12,6 @@ from tff_fedopt import papers
 from tff_fedopt.tables import plan as plan_lib
 from tff_fedopt.tables import record
 from tff_fedopt.tables import results as results_lib
-from tff_fedopt.tables import rows
 from tff_fedopt.tables import session
 from tff_fedopt.tables.report import latex
 from tff_fedopt.tables.report import markdown
@@ -187,7 +186,7 @@ def test_diverged_and_failed_are_shown_as_such(tmp_path):
   assert by_column['FedAvg'].mean is None
   assert '| diverged' in markdown.render(result)
   assert by_column['FedAvgM'].status == 'failed'
-  assert record.number(rows.records(result)[4]['ours_mean']) is None
+  assert record.number(record.of(result)[4]['ours_mean']) is None
 
 
 def test_candidate_is_chosen_by_the_training_metric(tmp_path):
@@ -230,7 +229,7 @@ def test_spec_sha_changes_with_settings_and_candidates():
 
 
 def test_records_survive_a_round_trip(tmp_path):
-  records = rows.records(_main(tmp_path))
+  records = record.of(_main(tmp_path))
   record.write(tmp_path / 'table.csv', records)
   assert record.read(tmp_path / 'table.csv') == records
   first = records[0]

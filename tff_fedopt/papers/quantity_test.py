@@ -13,7 +13,6 @@ from tff_fedopt.tables import plan as plan_lib
 from tff_fedopt.tables import record
 from tff_fedopt.tables import reference
 from tff_fedopt.tables import results as results_lib
-from tff_fedopt.tables import rows as rows_lib
 from tff_fedopt.tables import session
 from tff_fedopt.tables import spec
 from tff_fedopt.tables.report import markdown
@@ -344,6 +343,6 @@ def test_record_names_column_rule_and_quantity(tmp_path):
           'round', 's', column='round_time', reduction='median'
       ),
   )
-  [values] = rows_lib.records(_reduced(tmp_path, cell))
+  [values] = record.of(_reduced(tmp_path, cell))
   expected = {'metric': 'round', 'split': '', 'reduction': 'median', 'unit': 's'}
   assert expected.items() <= values.items()

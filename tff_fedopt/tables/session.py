@@ -15,7 +15,6 @@ from tff_fedopt.tables import plan as plan_lib
 from tff_fedopt.tables import record
 from tff_fedopt.tables import reference
 from tff_fedopt.tables import results as results_lib
-from tff_fedopt.tables import rows
 from tff_fedopt.tables.report import latex
 from tff_fedopt.tables.report import markdown
 from tff_fedopt.tables.report import plots
@@ -50,6 +49,8 @@ def open_data(specs: Sequence[Any]) -> None:
         profile=run.profile,
         data_dir=run.data_dir,
         seed=run.seed,
+        batch_size=run.batch_size,
+        local_epochs=run.local_epochs,
         **run.task_options,
     )
     if run.cohort_size > len(task.train.client_ids):
@@ -140,7 +141,7 @@ def _write_all(work, results, out_dir, store_reference, check):
   code, texts = 0, []
   for table, options, planned in work:
     result = results_lib.reduce(table, options, planned, by_print)
-    records = rows.records(result)
+    records = record.of(result)
     if store_reference:
       stored = reference.store(table, options.profile, options.form, records)
       print(f'stored: {stored}', file=sys.stderr)
