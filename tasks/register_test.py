@@ -11,56 +11,7 @@ import tensorflow_federated as tff
 import tasks
 from tasks import task as task_lib
 from tasks.data import plain_clients
-
-# What a user writes, whole.
-THIRD_PARTY = '''
-import collections
-
-import numpy as np
-import tensorflow as tf
-import tensorflow_federated as tff
-
-import tasks
-from tasks import task as task_lib
-
-
-def client(number):
-  rng = np.random.default_rng(number)
-  y = np.arange(5 + number) % 2
-  x = rng.normal(size=[len(y), 3]) + 2 * y[:, np.newaxis]
-  return collections.OrderedDict(x=x.astype('float32'), y=y[:, np.newaxis])
-
-
-def clients(numbers):
-  return tff.simulation.datasets.TestClientData(
-      {f'client_{i}': client(i) for i in numbers}
-  )
-
-
-def model_fn():
-  return tff.learning.models.from_keras_model(
-      tf.keras.Sequential([
-          tf.keras.layers.InputLayer([3]),
-          tf.keras.layers.Dense(2, kernel_initializer='zeros'),
-      ]),
-      loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-      metrics=[tf.keras.metrics.SparseCategoricalAccuracy('accuracy')],
-      input_spec=collections.OrderedDict(
-          x=tf.TensorSpec([None, 3]), y=tf.TensorSpec([None, 1], tf.int64)
-      ),
-  )
-
-
-tasks.from_client_data(
-    'NAME',
-    clients(range(6)),
-    clients(range(6, 8)),
-    model_fn,
-    metric=task_lib.Metric('accuracy', 'accuracy', '%', 100.0, True),
-    published=task_lib.Published(batch_size=4, local_epochs=1),
-)
-'''
-
+from tff_fedopt.testing import own_task
 
 @pytest.fixture(name='registry', autouse=True)
 def _registry(monkeypatch):
@@ -70,13 +21,8 @@ def _registry(monkeypatch):
 
 @pytest.fixture(name='blobs')
 def _blobs(tmp_path, monkeypatch):
-  """The third party's task, imported from a folder outside."""
-  name = f'blobs_{tmp_path.name}'
-  (tmp_path / f'{name}.py').write_text(THIRD_PARTY.replace('NAME', name))
-  monkeypatch.syspath_prepend(tmp_path)
-  monkeypatch.delitem(sys.modules, name, raising=False)
-  __import__(name)
-  return name
+  """The name of a third party's task, imported from a folder outside."""
+  return own_task.install(tmp_path, monkeypatch)
 
 
 def _source(name='mine', **changes):

@@ -1,10 +1,15 @@
-"""Tables from outside."""
+"""Tables and tasks from outside."""
 
 import dataclasses
 
 import pytest
 
 from tff_fedopt import papers
+from tff_fedopt.experiment import sweep
+from tff_fedopt.tables import plan as plan_lib
+from tff_fedopt.tables import results as results_lib
+from tff_fedopt.tables import spec as spec_lib
+from tff_fedopt.testing import own_task
 
 
 @pytest.fixture(name='registry', autouse=True)
@@ -41,3 +46,28 @@ def test_another_is_refused_in_one_line(table, message):
   with pytest.raises(ValueError, match=message) as e:
     papers.register(table)
   assert '\n' not in str(e.value)
+
+
+def test_a_task_from_outside_is_trained_for_a_table(tmp_path, monkeypatch):
+  task = own_task.install(tmp_path, monkeypatch)
+  setting = spec_lib.Setting(
+      task,
+      'fedavg',
+      {'client_learning_rate': 0.1},
+      'ours',
+      rounds=4,
+      cohort_size=3,
+      participation='examples',
+  )
+  cell = spec_lib.Cell('blobs', 'FedAvg', [setting])
+  mine = dataclasses.replace(_mine(), build=lambda profile, form: [cell])
+  options = plan_lib.Options()
+  planned = plan_lib.plan(mine, options)
+  runs = sweep.run_all(plan_lib.run_specs([planned]), tmp_path / 'runs')
+  [number] = results_lib.reduce(
+      mine, options, planned, {run.spec.fingerprint(): run for run in runs}
+  ).cells
+  assert (number.status, number.metric.unit) == ('done', '%')
+  assert 80 < number.mean <= 100
+  assert number.provenance['data_kind'] == 'own'
+  assert [run.participation for run in number.planned.runs] == ['examples']

@@ -14,7 +14,7 @@ _TIMES = ('round_time', 'evaluation_time')
 
 
 class Numbers(NamedTuple):
-  """What the runs of a cell gave; see `engine.CellResult`."""
+  """What the runs of a cell gave; see `results.CellResult`."""
 
   status: str
   values: tuple[float, ...] = ()
@@ -41,7 +41,7 @@ def reduce(
   quantity. The candidates of the baseline are treated alike.
 
   Args:
-    planned: An `engine.PlannedCell`.
+    planned: An `plan.PlannedCell`.
     metric: The metric of its task; None for a measured cell.
     reduction: The table's rule for its profile.
     results: Fingerprint to RunResult or MeasuredResult.

@@ -89,7 +89,7 @@ def reduce(
     results: Fingerprint of the run to its RunResult or MeasuredResult.
 
   Returns:
-    The table with its numbers; see `cells.reduce` for the rule.
+    The table with its numbers; see `reduce.reduce` for the rule.
   """
   reduction = spec.reduction[options.profile]
   cells = []

@@ -15,7 +15,7 @@ def communication(seed: int, method: str, direction: str) -> spec.Measured:
 
   Args:
     seed: Of no effect.
-    method: One of `fedinit_settings.METHODS`.
+    method: One of `settings.METHODS`.
     direction: `down`, `up`, or `larger` of the two.
 
   Returns:
@@ -32,7 +32,7 @@ def storage(seed: int, method: str) -> spec.Measured:
 
   Args:
     seed: Of no effect.
-    method: One of `fedinit_settings.METHODS`.
+    method: One of `settings.METHODS`.
 
   Returns:
     Bytes by the bytes of the model.
