@@ -44,7 +44,7 @@ INFO = task_lib.TaskInfo(
 
 def load(request: task_lib.Request) -> task_lib.Task:
   """Opens, if needed makes, the partition and returns the task."""
-  published = 50 if request.is_synthetic else INFO.published.clients
+  published = 50 if request.is_synthetic else INFO.default('clients')
   opened = cifar_common.open_dealt(
       INFO, request, request.options['clients'] or published
   )

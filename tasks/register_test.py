@@ -13,6 +13,7 @@ from tasks import task as task_lib
 from tasks.data import plain_clients
 from tff_fedopt.testing import own_task
 
+
 @pytest.fixture(name='registry', autouse=True)
 def _registry(monkeypatch):
   """Takes back what a test registers."""

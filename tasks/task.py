@@ -137,7 +137,7 @@ class TaskInfo:
     weighting: How the published runs weight clients, `examples` or `tokens`.
     options: What `tasks.load` takes beside, by name.
     dataset: Name of its data, as `sources.open_clients` or `cifar.open_split`
-      takes it; None if they come with the task.
+      takes it; '' if they come with the task.
     published: The published setting.
   """
 
@@ -146,14 +146,14 @@ class TaskInfo:
   metric: Metric
   weighting: str = 'examples'
   options: Mapping[str, Option] = dataclasses.field(default_factory=dict)
-  dataset: str | None = None
+  dataset: str = ''
   published: Published = Published()
 
   def default(self, name: str) -> int:
-    """Returns the published value of a field that decides a run.
+    """Returns a published number.
 
     Args:
-      name: `rounds`, `cohort_size`, `batch_size` or `local_epochs`.
+      name: A field of `Published`, `rounds` for example.
 
     Raises:
       ValueError: If there is none.
