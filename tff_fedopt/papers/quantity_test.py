@@ -327,10 +327,16 @@ def test_impossible_cells_are_refused(arguments, message):
 
 
 @pytest.mark.parametrize(
-    'arguments', [{'relation': 'over'}, {'reduction': reductions.RoundsTo(1)}]
+    'arguments',
+    [
+        {'relation': 'over'},
+        {'reduction': reductions.RoundsTo(1)},
+        {'reduction': 'median'},
+    ],
 )
 def test_impossible_quantities_are_refused(arguments):
-  with pytest.raises(ValueError, match="q: (relation 'over'|less time)"):
+  message = "q: (relation 'over'|less time|reduction 'median'; expected)"
+  with pytest.raises(ValueError, match=message):
     spec.Quantity('q', **arguments)
 
 
@@ -340,7 +346,7 @@ def test_record_names_column_rule_and_quantity(tmp_path):
       'c',
       [_setting(0.1)],
       quantity=spec.Quantity(
-          'round', 's', column='round_time', reduction='median'
+          'round', 's', column='round_time', reduction=reductions.Median()
       ),
   )
   [values] = record.of(_reduced(tmp_path, cell))

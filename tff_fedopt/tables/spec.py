@@ -105,6 +105,7 @@ class Quantity:
   logarithmic: bool = False
 
   def __post_init__(self):
+    _check_reduction(self.name, self.reduction)
     if self.relation not in RELATIONS:
       raise ValueError(
           f'{self.name}: relation {self.relation!r}; one of {RELATIONS}'
@@ -262,6 +263,8 @@ class TableSpec:
       missing = set(task_lib.PROFILES) - set(getattr(self, name))
       if missing:
         raise ValueError(f'{self.id}: no {name} for {sorted(missing)}')
+    for reduction in self.reduction.values():
+      _check_reduction(self.id, reduction)
 
   def cells(self, profile: str, form: str | None = None) -> tuple[Cell, ...]:
     """Returns the cells of a profile, checked for double keys.
@@ -291,3 +294,11 @@ class TableSpec:
     if len(set(keys)) != len(keys):
       raise ValueError(f'{self.id}: two cells have the same key')
     return cells
+
+
+def _check_reduction(name, given):
+  if not isinstance(given, reductions.Reduction | None):
+    raise ValueError(
+        f'{name}: reduction {given!r}; expected a reductions.Reduction, as'
+        " reductions.parse('last:10') gives one"
+    )
