@@ -1,4 +1,4 @@
-"""Where TFF computations run: on this machine, or on workers on several hosts.
+"""Where TFF computations run: in this process, or in workers.
 
 `use()` replaces TFF's default context, whose worker process survives its parent
 and keeps the parent's standard output open. Importing this module does not
@@ -7,15 +7,22 @@ import TensorFlow; `use()` does.
 
 import atexit
 from collections.abc import Sequence
+import dataclasses
 import os
 import threading
+from typing import Any, Optional
 
+from tff_fedopt.runtime import settings as settings_lib
 from tff_fedopt.runtime import worker as worker_lib
 
+DEFAULT_ENGINE = 'worker'
+
 WorkerDied = worker_lib.WorkerDied
+Settings = settings_lib.Settings
 
 _lock = threading.Lock()
-_context = None  # The context in use, a `_execution.Context`.
+_settings = None  # Those in use.
+_context = None  # Theirs, of `local_context` or `context`.
 
 
 def _cores() -> int:
@@ -23,58 +30,84 @@ def _cores() -> int:
 
 
 def use(
-    max_concurrent_clients: int | None = None, workers: Sequence[str] = ()
+    engine: Optional[str] = None,
+    devices: Sequence[str] = (),
+    max_concurrent_clients: Optional[int] = None,
+    workers: Sequence[str] = (),
+    deterministic_ops: bool = False,
 ) -> None:
-  """Makes TFF computations of the calling thread run on our workers.
+  """Makes TFF computations of the calling thread run on an engine.
 
-  Without arguments the settings in use are kept. The local worker starts at the
-  first call of a computation. TFF keeps one default context per thread: a new
-  thread that calls computations has to call `use()` too.
+  `local` computes in this process, `worker` in a process of TFF's own or in
+  several on other machines (docs/engines.md). Without arguments the settings in
+  use are kept. A worker starts at the first call of a computation. TFF keeps one
+  default context per thread: a new thread that calls computations has to call
+  `use()` too.
 
   Args:
-    max_concurrent_clients: Clients that a worker computes at the same time;
-      default: the cores that this process may use. Local worker only.
+    engine: `local` or `worker`; by default the one that only has `workers` or
+      `devices`, else the one in use, else `DEFAULT_ENGINE`.
+    devices: What the local engine computes on: `cpu`, `gpu` (all GPUs) or
+      `gpu:0,1`; by default the CPU. Their number does not change results.
+    max_concurrent_clients: Clients that are computed at the same time; by
+      default one for each core that this process may use, or one for each
+      device if several devices or a GPU are asked for. Not for remote workers.
     workers: Addresses `host:port` of running `worker_binary` processes; the
-      clients of a round are spread over them. Empty: one local worker.
+      clients of a round are spread over them. Empty: one worker here.
+    deterministic_ops: Whether TensorFlow in this process, from now on, takes
+      only deterministic kernels, which on a GPU are slower.
 
   Raises:
-    ValueError: If an argument is impossible.
+    ValueError: If an argument is impossible, contradicts another, or names a
+      device that is not there.
     WorkerDied: If an address cannot be reached; the message names it.
   """
-  global _context
-  if max_concurrent_clients is not None and max_concurrent_clients < 1:
-    raise ValueError(
-        'max_concurrent_clients must be at least 1, got'
-        f' {max_concurrent_clients}'
-    )
-  if isinstance(workers, str):
-    raise ValueError(
-        f"workers must be a list like ['host:port'], got {workers!r}"
-    )
-  if workers and max_concurrent_clients is not None:
-    raise ValueError(
-        'max_concurrent_clients is for the local worker; start remote workers'
-        ' with --max_concurrent_computation_calls instead'
-    )
-  for address in workers:
-    host, _, port = address.rpartition(':')
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-      raise ValueError(f"a worker's address must be host:port, got {address!r}")
-
-  import tensorflow_federated as tff
-
-  from tff_fedopt.runtime import context
-
+  global _settings, _context
+  asked = Settings(
+      engine, devices, max_concurrent_clients, workers, deterministic_ops
+  )
   with _lock:
-    keep = max_concurrent_clients is None and not workers
-    if _context is None or not keep:
-      settings = (max_concurrent_clients or _cores(), tuple(workers))
-      if _context is None or _context.settings != settings:
-        context = context.Context(*settings)
+    if _context is None or asked != Settings():
+      in_use = _settings.engine if _settings else DEFAULT_ENGINE
+      asked = dataclasses.replace(asked, engine=asked.implied_engine() or in_use)
+      if asked != _settings:
+        context = _new_context(asked)
         if _context is not None:
           _context.stop()
-        _context = context
+        _settings, _context = asked, context
+
+    import tensorflow_federated as tff
+
     tff.framework.set_default_context(_context)
+
+
+def _new_context(settings):
+  concurrent = settings.max_concurrent_clients
+  if settings.engine == 'worker':
+    from tff_fedopt.runtime import context
+
+    return context.Context(concurrent or _cores(), settings.workers)
+
+  from tff_fedopt.runtime import devices
+  from tff_fedopt.runtime import local_context
+
+  names = devices.find(settings.devices or ('cpu',))
+  if concurrent is None:
+    concurrent = _cores() if devices.is_one_cpu(names) else len(names)
+  if settings.deterministic_ops:
+    devices.make_deterministic()
+  return local_context.Context(names, concurrent)
+
+
+def in_use() -> dict[str, Any]:
+  """Returns the engine in use and what it computes on, for records."""
+  use()
+  if _settings.engine == 'worker':
+    return dict(engine='worker', devices=['CPU of the worker'])
+  return dict(
+      engine='local',
+      devices=_context.device_models(),
+  )
 
 
 def shutdown() -> None:

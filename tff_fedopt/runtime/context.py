@@ -12,6 +12,7 @@ from tensorflow_federated.python.core.environments.tensorflow_frontend import (
   tensorflow_computation,
 )
 
+from tff_fedopt.runtime import errors
 from tff_fedopt.runtime import remote_executor
 from tff_fedopt.runtime import worker as worker_lib
 
@@ -68,9 +69,7 @@ class _Stub(tff.framework.RemoteExecutorStub):
         raise worker_lib.WorkerDied(
             f'the TFF worker at {self._address} is gone: {e.details()}'
         ) from e
-      raise RuntimeError(
-          f'the computation failed in the worker: {e.details()}'
-      ) from e
+      raise errors.failure(e.details()) from e
 
   def get_executor(self, request):
     return self._call(self._stub.GetExecutor, request)

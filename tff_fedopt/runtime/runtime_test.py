@@ -60,7 +60,7 @@ def _check_average():
 
 @pytest.fixture(autouse=True)
 def local_worker():
-  runtime.use()
+  runtime.use('worker')
 
 
 def test_average_and_one_worker_for_all_calls():
@@ -218,7 +218,7 @@ def test_an_unreachable_worker_is_named():
         (dict(workers='host:1'), 'must be a list'),
         (dict(workers=['host']), "must be host:port, got 'host'"),
         (dict(workers=['host:0']), "must be host:port, got 'host:0'"),
-        (dict(workers=['h:1'], max_concurrent_clients=2), 'local worker'),
+        (dict(workers=['h:1'], max_concurrent_clients=2), 'of this machine'),
     ],
 )
 def test_impossible_arguments(arguments, message):
@@ -231,7 +231,7 @@ def test_impossible_arguments(arguments, message):
 _ENDINGS = """
 import os, signal, sys, threading, time
 from tff_fedopt import runtime
-runtime.use()
+runtime.use('worker')
 import numpy as np, tensorflow as tf, tensorflow_federated as tff
 
 @tff.federated_computation(
