@@ -40,9 +40,9 @@ def use(
 
   `local` computes in this process, `worker` in a process of TFF's own or in
   several on other machines (docs/engines.md). Without arguments the settings in
-  use are kept. A worker starts at the first call of a computation. TFF keeps one
-  default context per thread: a new thread that calls computations has to call
-  `use()` too.
+  use are kept. A worker starts at the first call of a computation. TFF keeps
+  one default context per thread: a new thread that calls computations has to
+  call `use()` too.
 
   Args:
     engine: `local` or `worker`; by default the one that only has `workers` or
@@ -69,7 +69,8 @@ def use(
   with _lock:
     if _context is None or asked != Settings():
       in_use = _settings.engine if _settings else DEFAULT_ENGINE
-      asked = dataclasses.replace(asked, engine=asked.implied_engine() or in_use)
+      engine = asked.implied_engine() or in_use
+      asked = dataclasses.replace(asked, engine=engine)
       if asked != _settings:
         context = _new_context(asked)
         if _context is not None:
@@ -104,10 +105,7 @@ def in_use() -> dict[str, Any]:
   use()
   if _settings.engine == 'worker':
     return dict(engine='worker', devices=['CPU of the worker'])
-  return dict(
-      engine='local',
-      devices=_context.device_models(),
-  )
+  return dict(engine='local', devices=_context.device_models())
 
 
 def shutdown() -> None:

@@ -21,4 +21,5 @@ def failure(details: str) -> RuntimeError:
   line = ' '.join(details.split())
   places = _PLACE.findall(line)
   reason = _AROUND.sub('', _PLACE.sub('', line)).strip()
-  return RuntimeError(' '.join(['the computation failed:', reason, *places[:1]]))
+  text = ' '.join(['the computation failed:', reason, *places[:1]])
+  return RuntimeError(text)

@@ -65,7 +65,7 @@ class Leaf:
         for name in feeds
     ] + [tf.TensorSpec([], tf.resource) for _ in variables]
     feeds += [f'{name}:0' for name in variables]
-    self._make_variables = _maker(variables.values())
+    self._make_variables = variables and _maker(variables.values())
 
     def imported(*arguments):
       for handle, spec in zip(arguments[len(feeds) - len(variables) :],
@@ -93,7 +93,9 @@ class Leaf:
     Returns:
       The result, of the same kind as the argument.
     """
-    handles = calls.call(self._make_variables, ())
+    handles = ()
+    if self._make_variables:
+      handles = calls.call(self._make_variables, ())
     try:
       results = calls.call(self._function, [*_flat(argument), *handles])
     finally:

@@ -1,11 +1,11 @@
 """A TFF computation as passes over the clients, with server steps between.
 
 In call-dominant form a computation is a list of steps: TensorFlow computations
-and TFF's intrinsics, each applied to what earlier steps gave. A server step that
-needs an aggregate has to wait until all clients have been gone through; every
-other step of a client belongs to the first pass that has what it needs. So each
-client is gone through once for each time that the server speaks to it, and does
-nothing twice.
+and TFF's intrinsics, each applied to what earlier steps gave. A server step
+that needs an aggregate has to wait until all clients have been gone through;
+every other step of a client belongs to the first pass that has what it needs.
+So each client is gone through once for each time that the server speaks to it,
+and does nothing twice.
 """
 
 from collections.abc import Callable, Mapping

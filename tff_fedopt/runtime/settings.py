@@ -31,7 +31,9 @@ class Settings:
     for name, example in (('devices', 'gpu'), ('workers', 'host:port')):
       value = getattr(self, name)
       if isinstance(value, str):
-        raise ValueError(f'{name} must be a list like [{example!r}], got {value!r}')
+        raise ValueError(
+            f'{name} must be a list like [{example!r}], got {value!r}'
+        )
       object.__setattr__(self, name, tuple(value))
     for device in self.devices:
       parse_device(device)
