@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import dataclasses
 import os
 import threading
-from typing import Any, Optional
+from typing import Any
 
 from tff_fedopt.runtime import settings as settings_lib
 from tff_fedopt.runtime import worker as worker_lib
@@ -30,9 +30,9 @@ def _cores() -> int:
 
 
 def use(
-    engine: Optional[str] = None,
+    engine: str | None = None,
     devices: Sequence[str] = (),
-    max_concurrent_clients: Optional[int] = None,
+    max_concurrent_clients: int | None = None,
     workers: Sequence[str] = (),
     deterministic_ops: bool = False,
 ) -> None:

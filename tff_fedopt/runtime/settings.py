@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-from typing import Optional
 
 ENGINES = ('local', 'worker')
 
@@ -17,9 +16,9 @@ class Settings:
     ValueError: If a value is impossible or contradicts another.
   """
 
-  engine: Optional[str] = None
+  engine: str | None = None
   devices: tuple[str, ...] = ()
-  max_concurrent_clients: Optional[int] = None
+  max_concurrent_clients: int | None = None
   workers: tuple[str, ...] = ()
   deterministic_ops: bool = False
 
@@ -65,7 +64,7 @@ class Settings:
           "workers are for engine='worker'; the local engine has none"
       )
 
-  def implied_engine(self) -> Optional[str]:
+  def implied_engine(self) -> str | None:
     """The engine that is asked for, by name or by what only it has."""
     if self.workers:
       return 'worker'
@@ -74,7 +73,7 @@ class Settings:
     return self.engine
 
 
-def parse_device(device: str) -> tuple[str, Optional[list[int]]]:
+def parse_device(device: str) -> tuple[str, list[int] | None]:
   """Splits `gpu:0,1` into its kind and numbers; None stands for all.
 
   Args:

@@ -1,7 +1,7 @@
 """Values of Python into tensors by client, and back."""
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -20,7 +20,7 @@ class Ingestion:
   """
 
   def __init__(self):
-    self.num_clients: Optional[int] = None
+    self.num_clients: int | None = None
     self._fitting = None
 
   def value(self, value: Any, value_type: tff.Type) -> Any:
