@@ -1,6 +1,6 @@
 """A TensorFlow computation, the leaf of any TFF computation, as a function."""
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Set
 
 import tensorflow as tf
 import tensorflow_federated as tff
