@@ -49,9 +49,10 @@ def is_one_cpu(names: Sequence[str]) -> bool:
 
 
 def make_deterministic() -> None:
-  """Makes TensorFlow take only deterministic kernels, in all of the process."""
-  # It refuses what draws from a generator without a seed.
-  tf.random.set_seed(0)
+  """Makes TensorFlow take only deterministic kernels, in all of the process.
+
+  It then refuses what draws from a generator without a seed.
+  """
   tf.config.experimental.enable_op_determinism()
 
 
