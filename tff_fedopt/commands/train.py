@@ -82,7 +82,7 @@ def _run(values: flags.FlagValues, arguments: list[str]) -> int:
     if values.overwrite:
       run_dir_lib.RunDir(run_dir).clear()
     if values.max_concurrent_clients:
-      runtime.use(values.max_concurrent_clients)
+      runtime.use(max_concurrent_clients=values.max_concurrent_clients)
     result = runner.run_experiment(
         spec,
         run_dir,

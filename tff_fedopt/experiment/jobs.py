@@ -208,7 +208,7 @@ def main() -> None:
     if cells is None:
       for name in message['plugins']:
         plugins.load(name)
-      runtime.use(message['max_concurrent_clients'])
+      runtime.use(max_concurrent_clients=message['max_concurrent_clients'])
       cells = sweep.Cells(
           message['out_dir'],
           message['resume'],
