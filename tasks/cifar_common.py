@@ -1,5 +1,8 @@
 """What the two CIFAR tasks share: images and networks of FedOpt and FedInit."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from tasks import task as task_lib
@@ -82,7 +85,7 @@ def published(
   )
 
 
-def noise(options) -> noise_lib.Noise:
+def noise(options: Mapping[str, Any]) -> noise_lib.Noise:
   """Returns the noises that options ask for."""
   return noise_lib.Noise(
       client=options['client_noise'],
@@ -93,7 +96,7 @@ def noise(options) -> noise_lib.Noise:
 
 def open_dealt(
     info: task_lib.TaskInfo, request: task_lib.Request, num_clients: int
-):
+) -> Any:
   """Opens the images, dealt to clients as the option `partition` says.
 
   Args:
@@ -119,7 +122,10 @@ def open_dealt(
 
 
 def load(
-    info: task_lib.TaskInfo, request: task_lib.Request, opened, classes: int
+    info: task_lib.TaskInfo,
+    request: task_lib.Request,
+    opened: Any,
+    classes: int,
 ) -> task_lib.Task:
   """Returns the task on opened images.
 

@@ -1,5 +1,8 @@
 """EMNIST autoencoder: a bottleneck network, squared error."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from tasks import emnist_common
@@ -30,7 +33,9 @@ INFO = task_lib.TaskInfo(
 )
 
 
-def prepare(examples) -> tuple[np.ndarray, np.ndarray]:
+def prepare(
+    examples: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
   """Inverts and flattens the images; the input is the target."""
   x = 1 - examples['pixels'].reshape(-1, 28 * 28)
   return x, x
@@ -44,7 +49,9 @@ def load(request: task_lib.Request) -> task_lib.Task:
   from tasks.models import variables
   # pylint: enable=g-import-not-at-top
 
-  size = dict(widths=(128, 64, 16, 64, 128)) if request.is_reduced else {}
+  size: dict[str, Any] = (
+      dict(widths=(128, 64, 16, 64, 128)) if request.is_reduced else {}
+  )
   initializer = getattr(variables, request.options['initializer'])
   return emnist_common.load(
       INFO,

@@ -1,5 +1,8 @@
 """EMNIST character recognition: 62 classes, a network with dropout."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from tasks import emnist_common
@@ -19,7 +22,9 @@ INFO = task_lib.TaskInfo(
 )
 
 
-def prepare(examples) -> tuple[np.ndarray, np.ndarray]:
+def prepare(
+    examples: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
   """Adds a channel; ink stays 0 on a background of 1, as published."""
   return examples['pixels'][..., np.newaxis], examples['label']
 
@@ -31,7 +36,9 @@ def load(request: task_lib.Request) -> task_lib.Task:
   from tasks.models import objectives
   # pylint: enable=g-import-not-at-top
 
-  size = dict(filters=(8, 16), units=32) if request.is_reduced else {}
+  size: dict[str, Any] = (
+      dict(filters=(8, 16), units=32) if request.is_reduced else {}
+  )
   return emnist_common.load(
       INFO,
       request,

@@ -1,5 +1,7 @@
 """Shakespeare: predicting the next character of a role's lines."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from tasks import task as task_lib
@@ -34,7 +36,9 @@ INFO = task_lib.TaskInfo(
 )
 
 
-def prepare(examples) -> tuple[np.ndarray, np.ndarray]:
+def prepare(
+    examples: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
   """Joins the rows of the snippets; targets are one character ahead."""
   rows = np.concatenate(list(examples['rows']))
   return rows[:, :-1], rows[:, 1:]

@@ -1,5 +1,7 @@
 """Stack Overflow: predicting the tags of a user's posts (logistic regression)."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from tasks import stackoverflow_common
@@ -24,7 +26,9 @@ INFO = task_lib.TaskInfo(
 )
 
 
-def prepare(examples) -> tuple[np.ndarray, np.ndarray]:
+def prepare(
+    examples: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
   """Pads word ids and tag ids to the longest example."""
   return (
       text.padded(examples['words']),

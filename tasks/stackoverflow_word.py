@@ -1,5 +1,8 @@
 """Stack Overflow: predicting the next word of a user's sentences."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from tasks import stackoverflow_common
@@ -32,7 +35,9 @@ INFO = task_lib.TaskInfo(
 )
 
 
-def prepare(examples) -> tuple[np.ndarray, np.ndarray]:
+def prepare(
+    examples: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
   """Targets are one word ahead of the inputs."""
   rows = examples['rows']
   return rows[:, :-1], rows[:, 1:]
@@ -52,6 +57,7 @@ def load(request: task_lib.Request) -> task_lib.Task:
   data_dir = request.folder(INFO.dataset)
   counts.require(data_dir, counts.WORDS)
   vocabulary = text.Vocabulary(counts.words(data_dir, options['vocab_size']))
+  size: dict[str, Any]
   if request.is_reduced:
     size = dict(embedding_size=24, units=(48,), projection=24)
   else:

@@ -11,10 +11,12 @@ import abc
 import bisect
 import collections
 from collections.abc import Callable, Mapping, Sequence
+import contextlib
 import copy
 import threading
 from typing import Any
 
+import cachetools
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -109,32 +111,6 @@ def _collect(chunks, spec) -> Arrays:
   }
 
 
-class _Cache:
-  """Keeps the most recently used values while they fit in `max_bytes`."""
-
-  def __init__(self, max_bytes: int):
-    self._max_bytes = max_bytes
-    self._held = collections.OrderedDict()
-    self._lock = threading.Lock()
-    self.num_bytes = 0
-
-  def get(self, key):
-    with self._lock:
-      if key not in self._held:
-        return None
-      self._held.move_to_end(key)
-      return self._held[key][0]
-
-  def put(self, key, value, size: int):
-    with self._lock:
-      if key in self._held or size > self._max_bytes:
-        return
-      self._held[key] = (value, size)
-      self.num_bytes += size
-      while self.num_bytes > self._max_bytes:
-        self.num_bytes -= self._held.popitem(last=False)[1][1]
-
-
 def _spec_of(structure):
   """Tensor specs of arrays, with a leading dimension of any size."""
   return tf.nest.map_structure(
@@ -151,7 +127,7 @@ class SeededClients(tff.simulation.datasets.ClientData):
   def __init__(self, batch_size: int):
     """Keeps the number of rows per batch."""
     self._batch_size = batch_size
-    self._max_rows = None
+    self._max_rows: int | None = None
 
   def limited(self, max_batches: int) -> 'SeededClients':
     """Returns these clients with the first batches of each round alone.
@@ -200,7 +176,7 @@ class SeededClients(tff.simulation.datasets.ClientData):
     return self.dataset_for_client(client_id, 0)
 
   @property
-  def serializable_dataset_fn(self):
+  def serializable_dataset_fn(self) -> Callable[[str], tf.data.Dataset]:
     raise NotImplementedError(
         f'{type(self).__name__} are made in NumPy and cannot be traced; use'
         ' dataset_for_client(client_id, seed)'
@@ -280,12 +256,13 @@ class PreparedClients(SeededClients):
     self._decode = decode or (lambda arrays: arrays)
     self._relabel = relabel or (lambda client_id, arrays: arrays)
     self._cut = max_examples if take_before_shuffle else None
-    self._order = dict(
+    self._order: dict[str, Any] = dict(
         shuffle_buffer=shuffle_buffer,
         local_epochs=local_epochs,
         max_examples=None if take_before_shuffle else max_examples,
     )
-    self._cache = _Cache(cache_bytes)
+    self._cache = cachetools.LRUCache(cache_bytes, getsizeof=_num_bytes)
+    self._cache_lock = threading.Lock()
     self._sizes = sizes
     self._element_spec = element_spec
     # Later examples can not come out of the buffer before `max_examples` have.
@@ -313,14 +290,17 @@ class PreparedClients(SeededClients):
 
   def examples(self, client_id: str) -> Arrays:
     """Returns the decoded examples of a client in stored order."""
-    held = self._cache.get(client_id)
+    with self._cache_lock:
+      held = self._cache.get(client_id)
     if held is None:
       raw = _collect(self._read(client_id), self._raw.element_type_structure)
       if not len(next(iter(raw.values()))):
         self._position(client_id)
       held = {k: np.asarray(v) for k, v in self._decode(raw).items()}
       held = self._relabel(client_id, held)
-      self._cache.put(client_id, held, _num_bytes(held))
+      # One that is larger than the whole cache is made anew each time.
+      with self._cache_lock, contextlib.suppress(ValueError):
+        self._cache[client_id] = held
     return held
 
   def arrays_for_client(self, client_id: str, seed: int) -> tuple[Any, Any]:
@@ -353,7 +333,7 @@ class PreparedClients(SeededClients):
     )
 
   @property
-  def element_type_structure(self):
+  def element_type_structure(self) -> Any:
     """Tensor specs of a batch."""
     if self._element_spec is None:
       self._element_spec = _spec_of(
@@ -420,18 +400,19 @@ def evaluation_batches(
       examples = decode({k: v.numpy() for k, v in batch.items()})
       yield tf.nest.map_structure(np.asarray, prepare_eval(examples))
 
-  kept = []
+  kept: list[tuple[Any, Any]] = []
   complete = False
 
   def batches():
     nonlocal complete
-    keep, num_bytes = [], 0
+    keep: list[tuple[Any, Any]] = []
+    num_bytes = 0
     for x, y in kept if complete else prepared(limit):
-      if keep is not None and not complete:
+      if num_bytes <= cache_bytes and not complete:
         keep.append((x, y))
         num_bytes += sum(a.nbytes for a in tf.nest.flatten((x, y)))
         if num_bytes > cache_bytes:
-          keep = None
+          keep.clear()
       for start in range(0, len(tf.nest.flatten(y)[0]), batch_size):
         part = slice(start, start + batch_size)
         cut = lambda a: a[part]  # pylint: disable=cell-var-from-loop

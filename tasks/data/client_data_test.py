@@ -151,15 +151,32 @@ def test_refuses(opened, name):
     _prepared(opened, **{name: 0})
 
 
-def test_cache_is_bounded_by_bytes():
-  held = client_data._Cache(100)  # pylint: disable=protected-access
-  held.put('a', 1, 40)
-  held.put('b', 2, 40)
-  assert held.get('a') == 1  # now b is the older one
-  held.put('c', 3, 40)
-  assert (held.get('a'), held.get('b'), held.get('c')) == (1, None, 3)
-  held.put('d', 4, 101)
-  assert held.get('d') is None and held.num_bytes == 80
+def test_examples_are_kept_within_the_bytes(opened, monkeypatch):
+  read = []
+  collect = client_data._collect  # pylint: disable=protected-access
+  monkeypatch.setattr(
+      client_data, '_collect', lambda *a: read.append(1) or collect(*a)
+  )
+
+  def reads(clients, *names):
+    del read[:]
+    for name in names:
+      clients.examples(name)
+    return len(read)
+
+  a, b, c = _prepared(opened).client_ids[:3]
+  size = sum(
+      array.nbytes
+      for name in (a, b, c)
+      for array in _prepared(opened).examples(name).values()
+  )
+  clients = _prepared(opened, cache_bytes=size - 1)
+  assert reads(clients, a, b, a, b, a) == 2
+  # c takes the place of what was not used for longest.
+  assert reads(clients, c, a) == 1
+  assert reads(clients, b) == 1
+  # One that does not fit at all is read each time.
+  assert reads(_prepared(opened, cache_bytes=1), a, a) == 2
 
 
 def _order(n, seed, **options):

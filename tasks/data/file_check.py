@@ -5,7 +5,7 @@ a finished one, so files cut short or damaged do occur. The checks need neither
 TensorFlow nor a full read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 import contextlib
 import dataclasses
 import hashlib
@@ -76,7 +76,7 @@ class Found:
 
 
 @contextlib.contextmanager
-def connect(path: str):
+def connect(path: str) -> Iterator[sqlite3.Connection]:
   """A read-only connection, closed at the end."""
   uri = 'file:' + path.replace('?', '%3f').replace('#', '%23') + '?mode=ro'
   with contextlib.closing(sqlite3.connect(uri, uri=True)) as db:

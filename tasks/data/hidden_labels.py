@@ -4,7 +4,9 @@ Source: FedVRA's semi-supervised image classification; which clients know how
 many labels could not be found, so thirds of them know 100 %, 10 % and none.
 """
 
+from collections.abc import Callable, Mapping
 import hashlib
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +41,7 @@ OPTIONS = dict(
 )
 
 
-def of(request: task_lib.Request):
+def of(request: task_lib.Request) -> Callable[..., Any] | None:
   """Returns `hide` if the request asks for it, else None.
 
   Args:
@@ -65,7 +67,9 @@ def share(client_id: str) -> float:
   return SHARES[_number(client_id) % len(SHARES)]
 
 
-def hide(client_id: str, examples):
+def hide(
+    client_id: str, examples: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
   """Replaces what a client does not know of `label` by `UNKNOWN`.
 
   Args:

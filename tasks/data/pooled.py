@@ -78,7 +78,7 @@ class PooledClients(client_data.SeededClients):
     return sum(map(self._clients.num_examples, self._clients.client_ids))
 
   @property
-  def element_type_structure(self):
+  def element_type_structure(self) -> Any:
     """Tensor specs of a batch."""
     return self._clients.element_type_structure
 

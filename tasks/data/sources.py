@@ -182,7 +182,7 @@ def known_dataset(dataset: str) -> _Dataset:
   return DATASETS[dataset]
 
 
-def load(dataset: str, data_dir: str):
+def load(dataset: str, data_dir: str) -> Any:
   """Calls the canonical loader; returns the client data of its splits."""
   import tensorflow_federated as tff  # pylint: disable=g-import-not-at-top
 

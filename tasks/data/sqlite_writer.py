@@ -14,6 +14,7 @@ import contextlib
 import fcntl
 import os
 import sqlite3
+from typing import Any
 
 import numpy as np
 
@@ -67,7 +68,7 @@ def _feature(value) -> bytes:
   )
 
 
-def serialized_example(**features) -> bytes:
+def serialized_example(**features: Any) -> bytes:
   """Returns the wire format of a tf.train.Example.
 
   Byte for byte what TensorFlow's deterministic serialisation gives, an order of
@@ -120,6 +121,9 @@ def build_once(path: str, build: Callable[[str], None]) -> str:
       with contextlib.suppress(FileNotFoundError):
         os.remove(unfinished)
       build(unfinished)
+      # Nobody checks again what bears the final name.
+      with open(unfinished, 'rb') as f:
+        os.fsync(f.fileno())
       os.replace(unfinished, path)
   return path
 
@@ -144,7 +148,7 @@ def write_database(
   Raises:
     sqlite3.Error: If the file cannot be written.
   """
-  sizes = collections.OrderedDict()
+  sizes: dict[str, tuple[int, int]] = collections.OrderedDict()
   with contextlib.closing(sqlite3.connect(path)) as db:
     db.execute('PRAGMA journal_mode=OFF')  # a half-written file is thrown away
     db.execute('PRAGMA synchronous=OFF')

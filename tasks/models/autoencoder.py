@@ -1,5 +1,7 @@
 """The bottleneck autoencoder for EMNIST images."""
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from tasks.models import variables as variables_lib
@@ -17,11 +19,11 @@ class Autoencoder:
 
   def __init__(
       self,
-      seed,
+      seed: int,
       *,
-      pixels=784,
-      widths=WIDTHS,
-      initializer=variables_lib.glorot_normal,
+      pixels: int = 784,
+      widths: Sequence[int] = WIDTHS,
+      initializer: variables_lib.Initializer = variables_lib.glorot_normal,
   ):
     """Creates the weights.
 

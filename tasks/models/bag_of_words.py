@@ -14,7 +14,7 @@ class BagOfWordsRegression:
 
   uses_dropout = False
 
-  def __init__(self, vocabulary, num_tags, seed):
+  def __init__(self, vocabulary: int, num_tags: int, seed: int):
     """Creates the weights.
 
     Args:

@@ -1,5 +1,7 @@
 """The convolutional network with dropout for EMNIST characters."""
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from tasks.models import variables as variables_lib
@@ -17,7 +19,14 @@ class ConvDropoutNet:
 
   uses_dropout = True
 
-  def __init__(self, num_classes, seed, *, filters=(32, 64), units=128):
+  def __init__(
+      self,
+      num_classes: int,
+      seed: int,
+      *,
+      filters: Sequence[int] = (32, 64),
+      units: int = 128,
+  ):
     """Creates the weights.
 
     Args:

@@ -6,7 +6,7 @@ import tensorflow as tf
 class Dropout:
   """Draws the dropout masks of one forward pass, each with its own stream."""
 
-  def __init__(self, seed, step):
+  def __init__(self, seed: tf.Tensor, step: tf.Tensor):
     """Names the forward pass.
 
     Args:

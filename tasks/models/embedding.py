@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 
-def lookup(table, ids):
+def lookup(table: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
   """Returns the rows of a table.
 
   The gradient is dense (TensorFlow's own would be `IndexedSlices`), because
@@ -30,7 +30,7 @@ def lookup(table, ids):
   return gather(tf.convert_to_tensor(table))
 
 
-def mean_of_rows(table, ids):
+def mean_of_rows(table: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
   """Returns the mean of the rows whose ids a padded list holds.
 
     out[b] = sum_j [ids[b, j] > 0] table[ids[b, j] - 1] / #{j: ids[b, j] > 0}

@@ -16,7 +16,13 @@ import tensorflow as tf
 _BLOCK = 4  # time steps in one iteration of the backward loop
 
 
-def lstm(inputs, kernel, recurrent_kernel, bias, lengths):
+def lstm(
+    inputs: tf.Tensor,
+    kernel: tf.Tensor,
+    recurrent_kernel: tf.Tensor,
+    bias: tf.Tensor,
+    lengths: tf.Tensor,
+) -> tf.Tensor:
   """Runs an LSTM from a zero state over right-padded sequences.
 
   Positions at and after a row's length carry the state and the output over, as

@@ -3,7 +3,13 @@
 import tensorflow as tf
 
 
-def group_norm(x, scale, offset, groups, epsilon):
+def group_norm(
+    x: tf.Tensor,
+    scale: tf.Tensor,
+    offset: tf.Tensor,
+    groups: int,
+    epsilon: float,
+) -> tf.Tensor:
   """Normalises each image over space and over the channels of each group.
 
     y = scale (x - mean) / sqrt(variance + epsilon) + offset

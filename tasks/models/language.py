@@ -1,5 +1,7 @@
 """Recurrent networks that predict the next character or word."""
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from tasks.models import embedding
@@ -22,14 +24,14 @@ class RecurrentNet:
 
   def __init__(
       self,
-      vocabulary,
-      seed,
+      vocabulary: int,
+      seed: int,
       *,
-      embedding_size,
-      units,
-      projection=None,
-      lstm_initializer=variables_lib.glorot_uniform,
-      dense_initializer=variables_lib.glorot_uniform,
+      embedding_size: int,
+      units: Sequence[int],
+      projection: int | None = None,
+      lstm_initializer: variables_lib.Initializer = variables_lib.glorot_uniform,
+      dense_initializer: variables_lib.Initializer = variables_lib.glorot_uniform,
   ):
     """Creates the weights.
 

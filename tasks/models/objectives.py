@@ -5,7 +5,7 @@ tuned learning rates belong to it) while the reported `loss` is per example.
 """
 
 import collections
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 
 import tensorflow as tf
@@ -42,7 +42,7 @@ def _num_rows(y):
   return tf.cast(tf.shape(y)[0], tf.float32)
 
 
-def classification():
+def classification() -> Objective:
   """Mean cross-entropy of logits `[batch, classes]` against int32 `[batch]`."""
 
   def compute(y, logits):
@@ -58,7 +58,7 @@ def classification():
   return _objective(compute, ['loss', 'accuracy'], ['num_examples'])
 
 
-def next_token(exclusions):
+def next_token(exclusions: Mapping[str, Sequence[int]]) -> Objective:
   """Mean cross-entropy over ALL positions, padding (target 0) included.
 
   The published runs averaged over padded positions too, so that a masked mean
@@ -97,7 +97,7 @@ def next_token(exclusions):
   )
 
 
-def tags(num_tags):
+def tags(num_tags: int) -> Objective:
   """Binary cross-entropy: mean over the tags, SUM over the batch.
 
   `recall_at_5` pools over examples the share of the true tags that are among
@@ -134,7 +134,7 @@ def tags(num_tags):
   )
 
 
-def reconstruction(reduction='sum'):
+def reconstruction(reduction: str = 'sum') -> Objective:
   """Squared error of `[batch, pixels]`, mean over pixels, SUM over the batch.
 
   Args:

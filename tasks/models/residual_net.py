@@ -1,9 +1,13 @@
 """What the residual networks share: stages of blocks, normalised in groups."""
 
+import abc
+from collections.abc import Sequence
+from typing import Any
+
 from tasks.models import variables as variables_lib
 
 
-class ResidualNet:
+class ResidualNet(abc.ABC):
   """A stem, stages of blocks, a head; stage s is of width 2^s `filters`.
 
   Subclasses say what the three are: they create the weights in `_make_stem`,
@@ -12,8 +16,26 @@ class ResidualNet:
 
   uses_dropout = False
 
+  @abc.abstractmethod
+  def _make_stem(self, width: int) -> None:
+    """Creates the weights of the stem."""
+
+  @abc.abstractmethod
+  def _make_block(self, name: str, width_in: int, width: int) -> Any:
+    """Creates the weights of a block; the result ends up in `_blocks`."""
+
+  @abc.abstractmethod
+  def _make_head(self, width_in: int, num_classes: int) -> None:
+    """Creates the weights of the head."""
+
   def __init__(
-      self, num_classes, seed, *, filters=64, blocks=(2, 2, 2, 2), groups=2
+      self,
+      num_classes: int,
+      seed: int,
+      *,
+      filters: int = 64,
+      blocks: Sequence[int] = (2, 2, 2, 2),
+      groups: int = 2,
   ):
     """Creates the weights.
 
@@ -35,7 +57,7 @@ class ResidualNet:
     self.variables = variables_lib.Variables(seed)
     self._groups = groups
     self._make_stem(filters)
-    self._blocks = []
+    self._blocks: list[Any] = []
     width_in = filters
     for stage, count in enumerate(blocks):
       width = filters * 2**stage

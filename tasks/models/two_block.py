@@ -14,13 +14,17 @@ Source: FedVRA's extension to two blocks of variables with constraints, derived
 from its problem class; its own algorithm could not be found.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tasks.models import objectives
 from tasks.models import wrapper
 
 
-def project_to_simplex(v):
+def project_to_simplex(v: tf.Tensor) -> tf.Tensor:
   """The nearest points of the simplex, Π(v).
 
   ```
@@ -47,8 +51,16 @@ class TwoBlockModel(wrapper.TaskModel):
   """A classifier that learns from examples without labels, too."""
 
   def __init__(
-      self, network, received, objective, input_spec, *, unlabelled,
-      temperature, unlabelled_weight=1.0, weight_decay=0.0,
+      self,
+      network: wrapper.Network,
+      received: wrapper.Network,
+      objective: objectives.Objective,
+      input_spec: Any,
+      *,
+      unlabelled: str,
+      temperature: float,
+      unlabelled_weight: float = 1.0,
+      weight_decay: float = 0.0,
   ):
     """Creates the model.
 
@@ -71,13 +83,15 @@ class TwoBlockModel(wrapper.TaskModel):
     self._temperature = temperature
     self._weight = unlabelled_weight
 
-  def begin_round(self):
+  def begin_round(self) -> None:
     """Keeps x_0: the weights as they are now."""
     mine = self._network.variables.trainable
     for kept, variable in zip(self._received.variables.trainable, mine):
       kept.assign(variable)
 
-  def forward_pass(self, batch_input, training=True):
+  def forward_pass(
+      self, batch_input: Mapping[str, Any], training: bool = True
+  ) -> tff.learning.models.BatchOutput:
     if not training:
       return super().forward_pass(batch_input, training)
     x, y = batch_input['x'], batch_input['y']
@@ -92,9 +106,10 @@ class TwoBlockModel(wrapper.TaskModel):
     losses = -tf.reduce_sum(targets * tf.nn.log_softmax(logits), axis=1)
     rows = tf.shape(y)[0]
     # Labels that are known are measured, all examples are counted.
-    _, sums = self._objective.compute(
+    _, measured = self._objective.compute(
         tf.boolean_mask(y, known), tf.boolean_mask(logits, known)
     )
+    sums = dict(measured)
     sums['num_examples'] = tf.cast(rows, tf.float32)[tf.newaxis]
     self._sums.assign_add(
         tf.concat([sums[name] for name in self._sizes], axis=0)

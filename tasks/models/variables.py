@@ -5,6 +5,7 @@ with one seed, eagerly or inside the graph of a TFF computation, starts from
 the same weights, and no layer depends on how many others were made before.
 """
 
+from collections.abc import Callable, Sequence
 import hashlib
 import math
 
@@ -14,7 +15,11 @@ import tensorflow as tf
 _TRUNCATED_STDDEV = 0.87962566103423978
 
 
-def seed_pair(seed, name):
+# From a shape and a pair of int64 seeds to the initial value.
+Initializer = Callable[[Sequence[int], Sequence[int]], tf.Tensor]
+
+
+def seed_pair(seed: int, name: str) -> list[int]:
   """Returns the two int64 words that a stateless TensorFlow generator takes."""
   digest = hashlib.sha256(f'{seed}/{name}'.encode()).digest()
   return [
@@ -23,32 +28,32 @@ def seed_pair(seed, name):
   ]
 
 
-def fans(shape):
+def fans(shape: Sequence[int]) -> tuple[int, int]:
   """Returns the numbers of inputs and outputs of a dense or conv kernel."""
   field = math.prod(shape[:-2])
   return field * shape[-2], field * shape[-1]
 
 
-def zeros(shape, seed):
+def zeros(shape: Sequence[int], seed: Sequence[int]) -> tf.Tensor:
   """Every value 0."""
   del seed
   return tf.zeros(shape)
 
 
-def ones(shape, seed):
+def ones(shape: Sequence[int], seed: Sequence[int]) -> tf.Tensor:
   """Every value 1."""
   del seed
   return tf.ones(shape)
 
 
-def unit_forget_bias(shape, seed):
+def unit_forget_bias(shape: Sequence[int], seed: Sequence[int]) -> tf.Tensor:
   """LSTM bias `[4 * units]`: 1 for the forget gate (the second), 0 elsewhere."""
   del seed
   units = shape[0] // 4
   return tf.concat([tf.zeros(units), tf.ones(units), tf.zeros(2 * units)], 0)
 
 
-def uniform(limit):
+def uniform(limit: float) -> Initializer:
   """Returns an initialiser: uniform in [-limit, limit)."""
 
   def initial_value(shape, seed):
@@ -59,7 +64,7 @@ def uniform(limit):
   return initial_value
 
 
-def normal(stddev):
+def normal(stddev: float) -> Initializer:
   """Returns an initialiser: normal with mean 0."""
 
   def initial_value(shape, seed):
@@ -75,22 +80,22 @@ def _truncated_normal(shape, seed, variance):
   )
 
 
-def glorot_uniform(shape, seed):
+def glorot_uniform(shape: Sequence[int], seed: Sequence[int]) -> tf.Tensor:
   """Uniform with variance 2 / (fan_in + fan_out)."""
   return uniform(math.sqrt(6.0 / sum(fans(shape))))(shape, seed)
 
 
-def glorot_normal(shape, seed):
+def glorot_normal(shape: Sequence[int], seed: Sequence[int]) -> tf.Tensor:
   """Truncated normal with variance 2 / (fan_in + fan_out)."""
   return _truncated_normal(shape, seed, 2.0 / sum(fans(shape)))
 
 
-def he_normal(shape, seed):
+def he_normal(shape: Sequence[int], seed: Sequence[int]) -> tf.Tensor:
   """Truncated normal with variance 2 / fan_in."""
   return _truncated_normal(shape, seed, 2.0 / fans(shape)[0])
 
 
-def orthogonal(shape, seed):
+def orthogonal(shape: Sequence[int], seed: Sequence[int]) -> tf.Tensor:
   """A matrix with orthonormal rows (or columns, whichever are fewer)."""
   rows, columns = shape
   draw = tf.random.stateless_normal(
@@ -104,16 +109,18 @@ def orthogonal(shape, seed):
 class Variables:
   """Creates and holds the trainable variables of one network, in order."""
 
-  def __init__(self, seed):
+  def __init__(self, seed: int):
     """Starts with no variable.
 
     Args:
       seed: int, seed of the initial values.
     """
     self._seed = seed
-    self.trainable = []
+    self.trainable: list[tf.Variable] = []
 
-  def add(self, name, shape, initializer):
+  def add(
+      self, name: str, shape: Sequence[int], initializer: Initializer
+  ) -> tf.Variable:
     """Creates a float32 variable.
 
     Args:

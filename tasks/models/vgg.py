@@ -1,6 +1,7 @@
 """VGG-11 without normalisation for 32x32 images."""
 
 import math
+from typing import Any
 
 import tensorflow as tf
 
@@ -24,7 +25,7 @@ class Vgg11:
 
   uses_dropout = False
 
-  def __init__(self, num_classes, seed, *, filters=64):
+  def __init__(self, num_classes: int, seed: int, *, filters: int = 64):
     """Creates the weights.
 
     Args:
@@ -33,7 +34,7 @@ class Vgg11:
       filters: int, width of the first convolution.
     """
     self.variables = variables_lib.Variables(seed)
-    self._convolutions = []
+    self._convolutions: list[Any] = []
     width_in = 3
     for factor in _LAYERS:
       if factor is _POOL:

@@ -42,10 +42,11 @@ def _write_clients(path: str, clients) -> None:
 
 
 def _write_text(path: str, text: str) -> None:
-  os.makedirs(os.path.dirname(path), exist_ok=True)
-  with open(path + '.unfinished', 'w', encoding='utf-8') as f:
-    f.write(text)
-  os.replace(path + '.unfinished', path)
+  def build(unfinished):
+    with open(unfinished, 'w', encoding='utf-8') as f:
+      f.write(text)
+
+  sqlite_writer.build_once(path, build)
 
 
 def _emnist(path: str) -> None:

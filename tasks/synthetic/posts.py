@@ -26,7 +26,7 @@ _CLOSINGS = ('.', '?', ':', '. thanks .', '!')
 
 def _words(rng: np.random.Generator, count: int, taken: set[str]) -> list[str]:
   """New pseudo-words; adds them to `taken`."""
-  made = []
+  made: list[str] = []
   while len(made) < count:
     word = ''.join(rng.choice(_SYLLABLES, size=rng.integers(2, 5)))
     if word not in taken:
@@ -54,7 +54,7 @@ class _Language:
   """
 
   def __init__(self, rng: np.random.Generator):
-    taken = set()
+    taken: set[str] = set()
     self.common = _words(rng, 300, taken)
     self.topical = [_words(rng, 60, taken) for _ in range(_TOPICS)]
     self.tags = [_words(rng, _TAGS_PER_TOPIC, taken) for _ in range(_TOPICS)]
@@ -82,7 +82,7 @@ def _phrase(
     language: _Language, topic: int, keywords: list[str], length: int, rng
 ) -> list[str]:
   """Content words of a sentence: some topical, some keywords of its tags."""
-  out = []
+  out: list[str] = []
   while len(out) < length:
     kind = rng.random()
     if kind < 0.30 and keywords:
@@ -104,11 +104,11 @@ def _post(
     language: _Language, topic: int, year: int, rng: np.random.Generator
 ) -> list[dict[str, Any]]:
   """The sentences of one question or answer."""
-  chosen = {
+  drawn = {
       int(np.searchsorted(language.cumulative[_TAGS_PER_TOPIC], rng.random()))
       for _ in range(1 + rng.poisson(1.3))
   }
-  chosen = sorted(min(tag, _TAGS_PER_TOPIC - 1) for tag in chosen)
+  chosen = sorted(min(tag, _TAGS_PER_TOPIC - 1) for tag in drawn)
   tags = [language.tags[topic][tag] for tag in chosen]
   keywords = [k for tag in chosen for k in language.keywords[topic][tag]]
   shared = dict(
@@ -160,7 +160,7 @@ def users(seed: int) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
     for user in members:
       median = 45 if split == 'train' else 20
       wanted = int(np.clip(rng.lognormal(np.log(median), 0.7), 8, 300))
-      sentences = []
+      sentences: list[dict[str, Any]] = []
       while len(sentences) < wanted:
         topic = int(rng.choice(_TOPICS, p=interests[user]))
         sentences.extend(_post(language, topic, year, rng))
@@ -171,7 +171,8 @@ def counts(
     clients: Iterable[tuple[str, str, list[dict[str, Any]]]],
 ) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
   """Returns (words, tags) with the training users of each, most used first."""
-  words, tags = collections.Counter(), collections.Counter()
+  words: collections.Counter[str] = collections.Counter()
+  tags: collections.Counter[str] = collections.Counter()
   for split, _, examples in clients:
     if split == 'train':
       words.update({w for e in examples for w in e['tokens'].split()})

@@ -18,8 +18,22 @@ q = q − 2⟨d, s⟩ + C ‖d‖²          s = s − C d
 Sums of deviations from the moving x stay as small as Δ is, and are kept in
 double precision.
 
-Source: Rethinking Personalized Relaxed Initialization, Δ^t; FL-Simulator's
-divergence is that of the cohort.
+Source: Shen, Sun, Tao: Rethinking the Personalized Relaxed Initialization in the
+Federated Learning: Consistency and Generalization, 2026, arXiv:2604.12768, Δ^t
+and equation (10); FL-Simulator's divergence is that of the cohort.
+
+Example:
+
+  >>> import tempfile
+  >>> import tff_fedopt
+  >>> from tff_fedopt.testing import toy
+  >>> process = tff_fedopt.algorithms.build(
+  ...     'fedavg', toy.LinearModel, client_learning_rate=0.1,
+  ...     track_consistency=True, num_clients=4, state_dir=tempfile.mkdtemp())
+  >>> rounds = list(tff_fedopt.run(
+  ...     process, toy.Clients(), [['c0', 'c1'], ['c1', 'c3']]))
+  >>> [r.round for r in rounds if not r.metrics['diverged']]
+  [1, 2]
 """
 
 import collections

@@ -9,6 +9,20 @@ server: q = mean((x_{i,0} − y_i) / (K_i η_l)),           first 0
 K_i is the number of steps that client i really took. `form='code'` divides the
 mean change by the mean of K_i η_l, one number for the cohort as in FL-Simulator
 (which takes K from the size of its client 0), and so needs no second upload.
+
+Source: Xu, Wang, Wang, Yao: FedCM: Federated Learning with Client-level Momentum,
+2021, arXiv:2106.10874, the algorithm box of that name.
+
+Example:
+
+  >>> import tff_fedopt
+  >>> from tff_fedopt.testing import toy
+  >>> process = tff_fedopt.algorithms.build(
+  ...     'fedcm', toy.LinearModel, client_learning_rate=0.1, alpha=0.1)
+  >>> rounds = list(tff_fedopt.run(
+  ...     process, toy.Clients(), [['c0', 'c1'], ['c1', 'c3']]))
+  >>> [r.round for r in rounds if not r.metrics['diverged']]
+  [1, 2]
 """
 
 import collections

@@ -11,6 +11,22 @@ In the paper's letters −∇L_i(θ_i) is α h_i and its server state is −α h
 η = 1. The start x_{i,0} is x_t, or the relaxed one. `form='code'` is
 FL-Simulator's: α (h_i − x_{i,0}) is clipped together with the gradient, α y is
 added afterwards as weight decay; without clipping the two forms are the same.
+
+Source: Acar, Zhao, Matas Navarro, Mattina, Whatmough, Saligrama: Federated
+Learning Based on Dynamic Regularization, 2021, arXiv:2111.04263, Algorithm 1.
+
+Example:
+
+  >>> import tempfile
+  >>> import tff_fedopt
+  >>> from tff_fedopt.testing import toy
+  >>> process = tff_fedopt.algorithms.build(
+  ...     'feddyn', toy.LinearModel, client_learning_rate=0.1, alpha=0.1,
+  ...     num_clients=4, state_dir=tempfile.mkdtemp())
+  >>> rounds = list(tff_fedopt.run(
+  ...     process, toy.Clients(), [['c0', 'c1'], ['c1', 'c3']]))
+  >>> [r.round for r in rounds if not r.metrics['diverged']]
+  [1, 2]
 """
 
 import collections

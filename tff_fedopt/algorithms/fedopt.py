@@ -7,9 +7,25 @@ for each round t, each client i of the cohort S:
 x_{t+1} = server optimizer's step from x_t along Δ_t
 ```
 
-Source: Adaptive Federated Optimization, Algorithms 1 and 2 (there Δ has the
-opposite sign; here an update is initial minus final, as everywhere in TFF).
-FedInit is FedAvg with relaxed initialisation, see `relaxation`.
+Source: Reddi, Charles, Zaheer, Garrett, Rush, Konečný, Kumar, McMahan: Adaptive
+Federated Optimization, 2020, arXiv:2003.00295, Algorithms 1 and 2 (there Δ has
+the opposite sign; here an update is initial minus final, as everywhere in TFF).
+FedAvg itself: McMahan, Moore, Ramage, Hampson, Agüera y Arcas: Communication-
+Efficient Learning of Deep Networks from Decentralized Data, 2016,
+arXiv:1602.05629, Algorithm 1. FedInit is FedAvg with relaxed initialisation, see
+`relaxation`.
+
+Example:
+
+  >>> import tff_fedopt
+  >>> from tff_fedopt.testing import toy
+  >>> process = tff_fedopt.algorithms.build(
+  ...     'fedadam', toy.LinearModel, client_learning_rate=0.1,
+  ...     server_learning_rate=0.03, tau=1e-3)
+  >>> rounds = list(tff_fedopt.run(
+  ...     process, toy.Clients(), [['c0', 'c1'], ['c1', 'c3']]))
+  >>> [r.round for r in rounds if not r.metrics['diverged']]
+  [1, 2]
 """
 
 from tff_fedopt.algorithms import assembly

@@ -8,6 +8,20 @@ server: x_{t+1} = x_t − η mean(x_t − y_i)
 The term is the gradient of μ/2 ‖y − x_t‖². `form='code'` is FL-Simulator's:
 −μ x_t is clipped together with the gradient, +μ y is added afterwards as weight
 decay; without clipping the two forms are the same.
+
+Source: Li, Sahu, Zaheer, Sanjabi, Talwalkar, Smith: Federated Optimization in
+Heterogeneous Networks, 2018, arXiv:1812.06127, Algorithm 2.
+
+Example:
+
+  >>> import tff_fedopt
+  >>> from tff_fedopt.testing import toy
+  >>> process = tff_fedopt.algorithms.build(
+  ...     'fedprox', toy.LinearModel, client_learning_rate=0.1, mu=0.01)
+  >>> rounds = list(tff_fedopt.run(
+  ...     process, toy.Clients(), [['c0', 'c1'], ['c1', 'c3']]))
+  >>> [r.round for r in rounds if not r.metrics['diverged']]
+  [1, 2]
 """
 
 from tff_fedopt.algorithms import assembly

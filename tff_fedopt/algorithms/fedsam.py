@@ -8,6 +8,20 @@ server: x_{t+1} = x_t − η mean(x_t − y_i)
 
 With `form='code'` weight decay acts at y after clipping, and not in e; with
 `form='paper'` it is part of F_i.
+
+Source: Qu, Li, Duan, Liu, Tang, Lu: Generalized Federated Learning via Sharpness
+Aware Minimization, 2022, arXiv:2206.02618, the algorithm box FedSAM.
+
+Example:
+
+  >>> import tff_fedopt
+  >>> from tff_fedopt.testing import toy
+  >>> process = tff_fedopt.algorithms.build(
+  ...     'fedsam', toy.LinearModel, client_learning_rate=0.1, rho=0.05)
+  >>> rounds = list(tff_fedopt.run(
+  ...     process, toy.Clients(), [['c0', 'c1'], ['c1', 'c3']]))
+  >>> [r.round for r in rounds if not r.metrics['diverged']]
+  [1, 2]
 """
 
 import tensorflow as tf

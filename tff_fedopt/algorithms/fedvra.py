@@ -17,7 +17,22 @@ number, `N/m` or `1/sum`, 1 / Σ_{i∈A} ω_i. Federated ADMM is a = d = 1.
 The server knows γ_i, ω_i and d_i, as it knows in FedAvg how many examples a
 client has. With relaxed initialisation x_0 at a client is its own start.
 
-Source: FedVRA, Algorithm 1, equations (8) to (16).
+Source: Wang, Xu, Wang, Chang, Quek, Sun: Beyond ADMM: A Unified Client-variance-
+reduced Adaptive Federated Learning Framework, 2022, arXiv:2212.01519,
+Algorithm 1, equations (8) to (16).
+
+Example:
+
+  >>> import tempfile
+  >>> import tff_fedopt
+  >>> from tff_fedopt.testing import toy
+  >>> process = tff_fedopt.algorithms.build(
+  ...     'fedvra', toy.LinearModel, client_learning_rate=0.1, gamma=0.1,
+  ...     num_clients=4, state_dir=tempfile.mkdtemp())
+  >>> rounds = list(tff_fedopt.run(
+  ...     process, toy.Clients(), [['c0', 'c1'], ['c1', 'c3']]))
+  >>> [r.round for r in rounds if not r.metrics['diverged']]
+  [1, 2]
 """
 
 import collections

@@ -15,7 +15,21 @@ leaves out η_l and bias correction. All products are element-wise, and w_i is
 the client's share of the cohort's weight. With relaxed initialisation a corrected
 change is measured from the client's own start, in both forms.
 
-Source: Local Adaptivity, the correction matrix N_i and equations (5), (11).
+Source: Wang, Xu, Garrett, Charles, Liu, Joshi: Local Adaptivity in Federated
+Learning: Convergence and Consistency, 2021, arXiv:2106.02305, the correction
+matrix N_i and equations (5), (11).
+
+Example:
+
+  >>> import tff_fedopt
+  >>> from tff_fedopt.testing import toy
+  >>> process = tff_fedopt.algorithms.build(
+  ...     'fedavg', toy.LinearModel, client_learning_rate=0.1,
+  ...     client_optimizer='adagrad', correction='local')
+  >>> rounds = list(tff_fedopt.run(
+  ...     process, toy.Clients(), [['c0', 'c1'], ['c1', 'c3']]))
+  >>> [r.round for r in rounds if not r.metrics['diverged']]
+  [1, 2]
 """
 
 import collections

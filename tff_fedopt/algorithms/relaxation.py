@@ -13,7 +13,22 @@ gradient) is measured from x_{i,0} in both forms. Whatever the form, FedDyn
 averages x_i, FedVRA uploads x_{i,0} − x_i, and the corrections of Local Adaptivity
 act on x_{i,0} − x_i, as N_i says how far the local steps went.
 
-Source: Rethinking Personalized Relaxed Initialization, Algorithm 1.
+Source: Shen, Sun, Tao: Rethinking the Personalized Relaxed Initialization in the
+Federated Learning: Consistency and Generalization, 2026, arXiv:2604.12768,
+Algorithm 1; its line 16 is the server's average.
+
+Example:
+
+  >>> import tempfile
+  >>> import tff_fedopt
+  >>> from tff_fedopt.testing import toy
+  >>> process = tff_fedopt.algorithms.build(
+  ...     'fedavg', toy.LinearModel, client_learning_rate=0.1, relaxation=0.1,
+  ...     num_clients=4, state_dir=tempfile.mkdtemp())
+  >>> rounds = list(tff_fedopt.run(
+  ...     process, toy.Clients(), [['c0', 'c1'], ['c1', 'c3']]))
+  >>> [r.round for r in rounds if not r.metrics['diverged']]
+  [1, 2]
 """
 
 from tff_fedopt.processes import local_method

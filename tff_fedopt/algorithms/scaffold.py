@@ -12,6 +12,23 @@ K_i is the number of steps that client i really took. FL-Simulator, which has
 option 2 only, takes one K for all, from the size of its client 0; where all
 clients are of one size that its batches divide, that is the same. With clipping,
 c_i⁺ of option 2 holds the clipped gradients, that of option 1 the whole one.
+
+Source: Karimireddy, Kale, Mohri, Reddi, Stich, Suresh: SCAFFOLD: Stochastic
+Controlled Averaging for Federated Learning, 2019, arXiv:1910.06378, Algorithm 1,
+equations (3) to (5).
+
+Example:
+
+  >>> import tempfile
+  >>> import tff_fedopt
+  >>> from tff_fedopt.testing import toy
+  >>> process = tff_fedopt.algorithms.build(
+  ...     'scaffold', toy.LinearModel, client_learning_rate=0.1,
+  ...     num_clients=4, state_dir=tempfile.mkdtemp())
+  >>> rounds = list(tff_fedopt.run(
+  ...     process, toy.Clients(), [['c0', 'c1'], ['c1', 'c3']]))
+  >>> [r.round for r in rounds if not r.metrics['diverged']]
+  [1, 2]
 """
 
 import collections

@@ -32,6 +32,11 @@ def write_atomically(path: Path, chunks: Iterable[bytes]) -> None:
   os.replace(temporary, path)
 
 
+def write_text(path: Path, text: str) -> None:
+  """Writes text as UTF-8, atomically."""
+  write_atomically(path, [text.encode('utf-8')])
+
+
 def write_json(path: Path, values: Any) -> None:
   """Writes JSON for people and programs, atomically."""
   text = json.dumps(values, indent=2, ensure_ascii=False, sort_keys=True)

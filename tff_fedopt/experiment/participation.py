@@ -12,7 +12,8 @@ Source: FedVRA, Algorithm 1, whose server samples client i with probability p_i.
 """
 
 from collections.abc import Mapping
-from typing import Any
+import typing
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,6 +23,17 @@ KINDS = ('equal', 'examples')
 
 # From here on a client is certain to take part.
 _CERTAIN = 1 - 1e-9
+
+
+@typing.runtime_checkable
+class SizedClients(Protocol):
+  """Client data that know how many examples each client has.
+
+  Attributes:
+    sizes: Int64, in the order of `client_ids`; None if unknown.
+  """
+
+  sizes: np.ndarray | None
 
 
 def parse(text: str) -> str | dict[str, float]:
@@ -75,7 +87,8 @@ def of_clients(text: str, client_data: Any, size: int) -> np.ndarray | None:
     return None
   if isinstance(given, Mapping):
     return probabilities(_listed(given, client_data.client_ids), size)
-  sizes = getattr(client_data, 'sizes', None)
+  is_sized = isinstance(client_data, SizedClients)
+  sizes = client_data.sizes if is_sized else None
   if sizes is None:
     raise ValueError(
         'participation: examples, but these data do not say how many examples'

@@ -6,9 +6,11 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import math
-from typing import Any
+import typing
+from typing import Any, Protocol
 
 import numpy as np
+import tensorflow as tf
 import tensorflow_federated as tff
 import tree
 
@@ -17,6 +19,14 @@ from tff_fedopt.experiment import sampling
 from tff_fedopt.processes import client_input as client_input_lib
 from tff_fedopt.processes import client_state
 from tff_fedopt.processes import composition
+
+
+@typing.runtime_checkable
+class SeededClientData(Protocol):
+  """Client data whose batches are a function of the client and a seed."""
+
+  def dataset_for_client(self, client_id: str, seed: int) -> tf.data.Dataset:
+    """The client's batches for one round, all local epochs included."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,7 +191,7 @@ class _Clients:
     return [self._input(round_num, client_id) for client_id in cohort]
 
   def _input(self, round_num, client_id):
-    if hasattr(self._data, 'dataset_for_client'):
+    if isinstance(self._data, SeededClientData):
       seed = sampling.derive_seed(
           self._seed, 'shuffling', round_num, client_id
       )

@@ -5,6 +5,10 @@ import dataclasses
 import os
 import shutil
 import time
+import typing
+from typing import Protocol
+
+import tensorflow_federated as tff
 
 from tff_fedopt import runtime
 from tff_fedopt.experiment import checkpoint as checkpoint_lib
@@ -20,6 +24,14 @@ from tff_fedopt.processes import client_state
 
 RunResult = run_dir_lib.RunResult
 RunOptions = spec_lib.RunOptions
+
+
+@typing.runtime_checkable
+class LimitedClients(Protocol):
+  """Client data that need not make batches which nobody uses."""
+
+  def limited(self, max_batches: int) -> tff.simulation.datasets.ClientData:
+    """The same clients with the first batches of each round alone."""
 
 
 def run_experiment(
@@ -174,7 +186,7 @@ class _Attempt:
         spec.cohorts,
         program.probabilities,
     )
-    if program.process.max_batches:
+    if program.process.max_batches and isinstance(clients, LimitedClients):
       clients = clients.limited(program.process.max_batches)
     results = rounds.run(
         program.process,

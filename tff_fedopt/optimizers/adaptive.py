@@ -25,17 +25,26 @@ class Adaptive(base.Optimizer):
   that of Keras, which the authors' code runs on.
   """
 
-  HPARAMS = ('learning_rate', 'tau', 'initial_accumulator', 'beta1')
+  HPARAMS: tuple[str, ...] = (
+      'learning_rate',
+      'tau',
+      'initial_accumulator',
+      'beta1',
+  )
 
-  def __init__(self, *, bias_correction=False, **hparams):
+  def __init__(self, *, bias_correction: bool = False, **hparams: float):
     super().__init__(**hparams)
     self._bias_correction = bias_correction
 
   @abc.abstractmethod
-  def second_moment(self, hparams, v, g_squared):
+  def second_moment(
+      self, hparams: base.Hparams, v: tf.Tensor, g_squared: tf.Tensor
+  ) -> tf.Tensor:
     """v_t of one tensor from v_{t−1} and g²."""
 
-  def initial_slots(self, hparams, specs):
+  def initial_slots(
+      self, hparams: base.Hparams, specs: base.Specs
+  ) -> base.State:
     return collections.OrderedDict(
         first_moment=base.zeros(specs),
         second_moment=base.full(specs, hparams['initial_accumulator']),
@@ -68,7 +77,13 @@ class Adaptive(base.Optimizer):
         for v_j, d in zip(v, direction)
     )
 
-  def step(self, hparams, t, slots, gradients):
+  def step(
+      self,
+      hparams: base.Hparams,
+      t: tf.Tensor,
+      slots: base.State,
+      gradients: base.Tensors,
+  ) -> tuple[base.State, base.Tensors]:
     m = self._first_moment(hparams, slots['first_moment'], gradients)
     v = tuple(
         self.second_moment(hparams, v_j, tf.square(g))
@@ -77,13 +92,17 @@ class Adaptive(base.Optimizer):
     new_slots = collections.OrderedDict(first_moment=m, second_moment=v)
     return new_slots, self._precondition(hparams, t, v, m)
 
-  def unit_displacement(self, state, q, seed):
+  def unit_displacement(
+      self, state: base.State, q: base.Tensors, seed: base.Tensors
+  ) -> tuple[base.Tensors, base.Tensors]:
     q = self._first_moment(state, q, seed)
     return q, self._precondition(
         state, state['step'], state['second_moment'], q
     )
 
-  def published_weights(self, state, a):
+  def published_weights(
+      self, state: base.State, a: base.Tensors
+  ) -> base.Tensors:
     b, tau = state['beta1'], state['tau']
     return tuple(
         tf.cast(b, x.dtype) * x
@@ -95,11 +114,13 @@ class Adaptive(base.Optimizer):
 class Adagrad(Adaptive):
   """v_t = v_{t−1} + g²."""
 
-  def __init__(self, **hparams):
+  def __init__(self, **hparams: float):
     # v is a sum, not an average: there is no bias to correct.
     super().__init__(bias_correction=False, **hparams)
 
-  def second_moment(self, hparams, v, g_squared):
+  def second_moment(
+      self, hparams: base.Hparams, v: tf.Tensor, g_squared: tf.Tensor
+  ) -> tf.Tensor:
     del hparams
     return v + g_squared
 
@@ -109,12 +130,20 @@ class PlainAdagrad(Adagrad):
 
   HPARAMS = ('learning_rate', 'tau', 'initial_accumulator')
 
-  def initial_slots(self, hparams, specs):
+  def initial_slots(
+      self, hparams: base.Hparams, specs: base.Specs
+  ) -> base.State:
     slots = super().initial_slots(hparams, specs)
     del slots['first_moment']
     return slots
 
-  def step(self, hparams, t, slots, gradients):
+  def step(
+      self,
+      hparams: base.Hparams,
+      t: tf.Tensor,
+      slots: base.State,
+      gradients: base.Tensors,
+  ) -> tuple[base.State, base.Tensors]:
     v = tuple(
         self.second_moment(hparams, v_j, tf.square(g))
         for v_j, g in zip(slots['second_moment'], gradients)
@@ -122,12 +151,16 @@ class PlainAdagrad(Adagrad):
     new_slots = collections.OrderedDict(second_moment=v)
     return new_slots, self._precondition(hparams, t, v, gradients)
 
-  def unit_displacement(self, state, q, seed):
+  def unit_displacement(
+      self, state: base.State, q: base.Tensors, seed: base.Tensors
+  ) -> tuple[base.Tensors, base.Tensors]:
     return q, self._precondition(
         state, state['step'], state['second_moment'], seed
     )
 
-  def published_weights(self, state, a):
+  def published_weights(
+      self, state: base.State, a: base.Tensors
+  ) -> base.Tensors:
     del a
     tau = state['tau']
     return tuple(
@@ -141,7 +174,9 @@ class Adam(Adaptive):
 
   HPARAMS = Adaptive.HPARAMS + ('beta2',)
 
-  def second_moment(self, hparams, v, g_squared):
+  def second_moment(
+      self, hparams: base.Hparams, v: tf.Tensor, g_squared: tf.Tensor
+  ) -> tf.Tensor:
     b2 = hparams['beta2']
     return tf.cast(b2, v.dtype) * v + tf.cast(1 - b2, v.dtype) * g_squared
 
@@ -151,6 +186,8 @@ class Yogi(Adaptive):
 
   HPARAMS = Adaptive.HPARAMS + ('beta2',)
 
-  def second_moment(self, hparams, v, g_squared):
+  def second_moment(
+      self, hparams: base.Hparams, v: tf.Tensor, g_squared: tf.Tensor
+  ) -> tf.Tensor:
     b2 = hparams['beta2']
     return v - tf.cast(1 - b2, v.dtype) * g_squared * tf.sign(v - g_squared)

@@ -2,6 +2,8 @@
 
 import abc
 import collections
+from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -10,20 +12,27 @@ import tensorflow_federated as tff
 # where they are used, so that 0.1 means 0.1 in a float64 model too.
 HPARAM_DTYPE = tf.float64
 
+# Tensors of one model, in its weights' order, and their specs.
+Tensors = tuple[tf.Tensor, ...]
+Specs = Sequence[tf.TensorSpec]
+# Ordered dictionaries by name: float64 scalars; tensors or tuples of them.
+Hparams = dict[str, tf.Tensor]
+State = dict[str, Any]
 
-def densify(gradients):
+
+def densify(gradients: Tensors) -> tuple[tf.Tensor | None, ...]:
   """Turns the `tf.IndexedSlices` of embedding gradients into dense tensors."""
   return tuple(
       None if g is None else tf.convert_to_tensor(g) for g in gradients
   )
 
 
-def zeros(specs):
+def zeros(specs: Specs) -> Tensors:
   """A tuple of zeros with the shapes and dtypes of `specs`."""
   return tuple(tf.zeros(s.shape, s.dtype) for s in tf.nest.flatten(specs))
 
 
-def full(specs, value):
+def full(specs: Specs, value: tf.Tensor | float) -> Tensors:
   """A tuple of tensors like `specs`, each filled with the scalar `value`."""
   return tuple(
       tf.fill(s.shape, tf.cast(value, s.dtype)) for s in tf.nest.flatten(specs)
@@ -43,19 +52,21 @@ class Optimizer(tff.learning.optimizers.Optimizer):
   `initial_slots`, and give one step in `step`.
   """
 
-  HPARAMS: tuple = ()
+  HPARAMS: tuple[str, ...] = ()
 
-  def __init__(self, **hparams):
+  def __init__(self, **hparams: float):
     self._hparams = collections.OrderedDict(
         (name, float(hparams[name])) for name in self.HPARAMS
     )
 
   @abc.abstractmethod
-  def initial_slots(self, hparams, specs):
+  def initial_slots(self, hparams: Hparams, specs: Specs) -> State:
     """Ordered dictionary of the slots before the first step."""
 
   @abc.abstractmethod
-  def step(self, hparams, t, slots, gradients):
+  def step(
+      self, hparams: Hparams, t: tf.Tensor, slots: State, gradients: Tensors
+  ) -> tuple[State, Tensors]:
     """One step for dense gradients.
 
     Args:
@@ -69,7 +80,9 @@ class Optimizer(tff.learning.optimizers.Optimizer):
     """
 
   @abc.abstractmethod
-  def unit_displacement(self, state, q, seed):
+  def unit_displacement(
+      self, state: State, q: Tensors, seed: Tensors
+  ) -> tuple[Tensors, Tensors]:
     """How far the step just taken would have gone for all-ones gradients.
 
     Source: Local Adaptivity, the correction matrix N_i: the displacement the
@@ -87,7 +100,7 @@ class Optimizer(tff.learning.optimizers.Optimizer):
     """
 
   @abc.abstractmethod
-  def published_weights(self, state, a):
+  def published_weights(self, state: State, a: Tensors) -> Tensors:
     """The weights the authors' published code accumulates in place of N_i.
 
     Source: google-research/federated, `local_adaptivity`: a = b a + (1 − b) p,
@@ -102,7 +115,7 @@ class Optimizer(tff.learning.optimizers.Optimizer):
       The new `a`.
     """
 
-  def initialize(self, specs):
+  def initialize(self, specs: Specs) -> State:
     return self.initialize_with(
         collections.OrderedDict(
             (k, tf.constant(v, HPARAM_DTYPE)) for k, v in self._hparams.items()
@@ -110,14 +123,16 @@ class Optimizer(tff.learning.optimizers.Optimizer):
         specs,
     )
 
-  def initialize_with(self, hparams, specs):
+  def initialize_with(self, hparams: Hparams, specs: Specs) -> State:
     """The state before the first step, for hyperparameters given as tensors."""
     state = collections.OrderedDict((k, hparams[k]) for k in self.HPARAMS)
     state['step'] = tf.zeros([], tf.int64)
     state.update(self.initial_slots(state, specs))
     return state
 
-  def next(self, state, weights, gradients):
+  def next(
+      self, state: State, weights: Any, gradients: Tensors
+  ) -> tuple[State, Any]:
     flat = tf.nest.flatten(weights)
     dense = tuple(
         tf.zeros_like(w) if g is None else g
@@ -127,7 +142,9 @@ class Optimizer(tff.learning.optimizers.Optimizer):
     new_weights = [w - d for w, d in zip(flat, displacement)]
     return new_state, tf.nest.pack_sequence_as(weights, new_weights)
 
-  def apply(self, state, variables, gradients):
+  def apply(
+      self, state: State, variables: Sequence[tf.Variable], gradients: Tensors
+  ) -> State:
     """As `next`, in place: subtracts the step from `variables`.
 
     Args:
@@ -162,10 +179,10 @@ class Optimizer(tff.learning.optimizers.Optimizer):
     state.update(slots)
     return state
 
-  def get_hparams(self, state):
+  def get_hparams(self, state: State) -> Hparams:
     return collections.OrderedDict((k, state[k]) for k in self.HPARAMS)
 
-  def set_hparams(self, state, hparams):
+  def set_hparams(self, state: State, hparams: Hparams) -> State:
     _, slots = self._split(state)
     hparams = collections.OrderedDict((k, hparams[k]) for k in self.HPARAMS)
     # Before the first step the slots still hold the initial values that the

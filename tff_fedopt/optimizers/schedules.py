@@ -16,6 +16,7 @@ Source: Adaptive Federated Optimization, the learning-rate decay experiment
 """
 
 import dataclasses
+from typing import Any
 
 KINDS = ('constant', 'exponential', 'inverse_sqrt', 'inverse_linear')
 
@@ -34,7 +35,7 @@ class Schedule:
   rate: float = 1.0
   steps: float = 1.0
 
-  def factor(self, round_num, rate, steps):
+  def factor(self, round_num: Any, rate: Any, steps: Any) -> Any:
     """What η_l is multiplied by in round `round_num`.
 
     Args:

@@ -1,6 +1,7 @@
 """SGD and its momentum forms."""
 
 import collections
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -17,16 +18,29 @@ class Sgd(base.Optimizer):
 
   HPARAMS = ('learning_rate',)
 
-  def initial_slots(self, hparams, specs):
+  def initial_slots(
+      self, hparams: base.Hparams, specs: base.Specs
+  ) -> base.State:
     del hparams, specs
     return collections.OrderedDict()
 
-  def step(self, hparams, t, slots, gradients):
+  def step(
+      self,
+      hparams: base.Hparams,
+      t: tf.Tensor,
+      slots: base.State,
+      gradients: base.Tensors,
+  ) -> tuple[base.State, base.Tensors]:
     del t
     lr = hparams['learning_rate']
     return slots, tuple(tf.cast(lr, g.dtype) * g for g in gradients)
 
-  def apply_sparse(self, state, variables, gradients):
+  def apply_sparse(
+      self,
+      state: base.State,
+      variables: Sequence[tf.Variable],
+      gradients: base.Tensors,
+  ) -> base.State:
     """As `apply`, touching only the rows that `tf.IndexedSlices` name."""
     lr = state['learning_rate']
     for v, g in zip(variables, gradients):
@@ -37,11 +51,15 @@ class Sgd(base.Optimizer):
         v.assign_sub(tf.cast(lr, g.dtype) * g)
     return self._join(self.get_hparams(state), state['step'] + 1, {})
 
-  def unit_displacement(self, state, q, seed):
+  def unit_displacement(
+      self, state: base.State, q: base.Tensors, seed: base.Tensors
+  ) -> tuple[base.Tensors, base.Tensors]:
     lr = state['learning_rate']
     return q, tuple(tf.cast(lr, s.dtype) * s for s in seed)
 
-  def published_weights(self, state, a):
+  def published_weights(
+      self, state: base.State, a: base.Tensors
+  ) -> base.Tensors:
     return tuple(tf.ones_like(x) for x in a)
 
 
@@ -58,12 +76,16 @@ class Momentum(base.Optimizer):
 
   HPARAMS = ('learning_rate', 'momentum')
 
-  def __init__(self, *, nesterov=False, ema=False, **hparams):
+  def __init__(
+      self, *, nesterov: bool = False, ema: bool = False, **hparams: float
+  ):
     super().__init__(**hparams)
     self._nesterov = nesterov
     self._ema = ema
 
-  def initial_slots(self, hparams, specs):
+  def initial_slots(
+      self, hparams: base.Hparams, specs: base.Specs
+  ) -> base.State:
     del hparams
     return collections.OrderedDict(momentum_buffer=base.zeros(specs))
 
@@ -79,7 +101,13 @@ class Momentum(base.Optimizer):
       direction.append(r * u_j + scaled if self._nesterov else u_j)
     return tuple(new_u), tuple(direction)
 
-  def step(self, hparams, t, slots, gradients):
+  def step(
+      self,
+      hparams: base.Hparams,
+      t: tf.Tensor,
+      slots: base.State,
+      gradients: base.Tensors,
+  ) -> tuple[base.State, base.Tensors]:
     del t
     u, direction = self._accumulate(
         hparams, slots['momentum_buffer'], gradients
@@ -88,11 +116,15 @@ class Momentum(base.Optimizer):
     displacement = tuple(tf.cast(lr, d.dtype) * d for d in direction)
     return collections.OrderedDict(momentum_buffer=u), displacement
 
-  def unit_displacement(self, state, q, seed):
+  def unit_displacement(
+      self, state: base.State, q: base.Tensors, seed: base.Tensors
+  ) -> tuple[base.Tensors, base.Tensors]:
     q, direction = self._accumulate(state, q, seed)
     lr = state['learning_rate']
     return q, tuple(tf.cast(lr, d.dtype) * d for d in direction)
 
-  def published_weights(self, state, a):
+  def published_weights(
+      self, state: base.State, a: base.Tensors
+  ) -> base.Tensors:
     b = state['momentum']
     return tuple(tf.cast(b, x.dtype) * x + tf.cast(1 - b, x.dtype) for x in a)

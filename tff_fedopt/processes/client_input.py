@@ -1,6 +1,7 @@
 """What a client is handed in a round: who it is, and its examples."""
 
 import collections
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -11,7 +12,9 @@ _CONTEXT_ELEMENT = tff.to_type(
 )
 
 
-def client_input(client_id: str, dataset: tf.data.Dataset, seed: int = 0):
+def client_input(
+    client_id: str, dataset: tf.data.Dataset, seed: int = 0
+) -> collections.OrderedDict[str, tf.data.Dataset]:
   """One client's argument of `LearningProcess.next`.
 
   The id travels as a one-element sequence beside the examples, since TFF takes
@@ -34,7 +37,7 @@ def client_input(client_id: str, dataset: tf.data.Dataset, seed: int = 0):
   return collections.OrderedDict(context=context, examples=dataset)
 
 
-def client_input_type(input_spec) -> tff.StructType:
+def client_input_type(input_spec: Any) -> tff.StructType:
   """The TFF type of `client_input` for batches of `input_spec`."""
   return tff.to_type(
       collections.OrderedDict(

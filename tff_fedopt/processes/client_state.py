@@ -25,7 +25,7 @@ go on from both states, copy the directory.
 """
 
 import collections
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 import json
 import os
 import pathlib
@@ -34,6 +34,8 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+
+from tff_fedopt.optimizers import base
 
 INITIAL_VALUES = ('zeros', 'initial_model')
 
@@ -66,7 +68,9 @@ class Store:
     """
     self._memory = dict(memory)
 
-  def claim(self, state_dir: str | os.PathLike, specs) -> str:
+  def claim(
+      self, state_dir: str | os.PathLike, specs: Sequence[tf.TensorSpec]
+  ) -> str:
     """Makes a directory, or refuses one that belongs to something else.
 
     Args:
@@ -97,9 +101,7 @@ class Store:
               f'{state_dir} is not empty and holds no client state; use'
               ' another state_dir'
           )
-        temporary = f'{path}.{os.getpid()}.tmp'
-        pathlib.Path(temporary).write_text(json.dumps(wanted), 'utf-8')
-        os.replace(temporary, path)
+        _write_text(path, json.dumps(wanted))
       found = json.loads(pathlib.Path(path).read_text('utf-8'))
     except OSError as e:
       raise ClientStateError(
@@ -120,7 +122,14 @@ class Store:
         )
     return state_dir
 
-  def read(self, client_id, state_dir, round_num, run, x):
+  def read(
+      self,
+      client_id: tf.Tensor,
+      state_dir: tf.Tensor,
+      round_num: tf.Tensor,
+      run: tf.Tensor,
+      x: base.Tensors,
+  ) -> base.State:
     """A client's memory at the start of a round.
 
     The first round, where x is w^0, also stores w^0 if anything starts there.
@@ -152,7 +161,15 @@ class Store:
         lambda: self._initial(state_dir, round_num, run, x),
     )
 
-  def write(self, client_id, state_dir, round_num, run, memory, where):
+  def write(
+      self,
+      client_id: tf.Tensor,
+      state_dir: tf.Tensor,
+      round_num: tf.Tensor,
+      run: tf.Tensor,
+      memory: base.State,
+      where: tf.Tensor,
+  ) -> tf.Tensor:
     """Stores a client's memory at the end of a round.
 
     Args:
@@ -236,10 +253,10 @@ def collect_client_state(state: Any) -> int:
   Returns:
     How many versions were deleted; 0 where clients keep nothing.
   """
-  held = _held(state)
-  if not held:
+  held, state_dir, run = _held(state), directory(state), run_number(state)
+  if held is None or state_dir is None or run is None:
     return 0
-  return collect(directory(state), int(held['round']), run_number(state))
+  return collect(state_dir, int(held['round']), run)
 
 
 def take_back(state: Any) -> int:
@@ -251,13 +268,12 @@ def take_back(state: Any) -> int:
   Returns:
     How many versions were deleted; 0 where clients keep nothing.
   """
-  held = _held(state)
-  if not held:
+  held, state_dir, run = _held(state), directory(state), run_number(state)
+  if held is None or state_dir is None or run is None:
     return 0
   deleted = 0
-  state_dir = pathlib.Path(directory(state))
   later = range(int(held['round']), 10**_DIGITS)
-  for folder, names in _versions(state_dir, run_number(state), later):
+  for folder, names in _versions(pathlib.Path(state_dir), run, later):
     for name in names:
       _delete(folder, name)
       deleted += 1
@@ -285,10 +301,8 @@ def take_stock(
       for folder, names in _versions(state_dir, run, range(round_num))
   ]
   path = state_dir / f'stock.{run}.{round_num}'
-  temporary = path.with_name(f'{path.name}.{os.getpid()}.tmp')
   try:
-    temporary.write_text(''.join(sorted(needed)), 'utf-8')
-    os.replace(temporary, path)
+    _write_text(path, ''.join(sorted(needed)))
   except OSError as e:
     raise ClientStateError(
         f'{path} cannot be written: {e.strerror}; make it possible and resume,'
@@ -349,6 +363,16 @@ def directory(state: Any) -> str | None:
     return None
   # TFF gives text as bytes, a checkpoint gives an array of them.
   return os.fsdecode(np.asarray(held['state_dir']).item())
+
+
+def _write_text(path, text):
+  """Writes a file that is whole or not there; several processes may at once."""
+  temporary = f'{os.fspath(path)}.{os.getpid()}.tmp'
+  with open(temporary, 'w', encoding='utf-8') as f:
+    f.write(text)
+    f.flush()
+    os.fsync(f.fileno())
+  os.replace(temporary, path)
 
 
 def _held(state):

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import dataclasses
 import functools
 import os
-from typing import Any
+import typing
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -19,6 +20,27 @@ from tff_fedopt.processes import local_method
 from tff_fedopt.processes import local_steps
 from tff_fedopt.processes import per_client
 from tff_fedopt.processes import trees
+
+
+@typing.runtime_checkable
+class SeededModel(Protocol):
+  """A model whose randomness (dropout) is a function of seed and step."""
+
+  def seed_randomness(self, seed: tf.Tensor, step: tf.Tensor) -> None:
+    """Is called before every pass.
+
+    Args:
+      seed: Int64 scalar tensor, the client's seed in this round.
+      step: Int64 scalar tensor, the number of the local step.
+    """
+
+
+@typing.runtime_checkable
+class RoundModel(Protocol):
+  """A model that wants to know when a client begins a round."""
+
+  def begin_round(self) -> None:
+    """Is called once the received weights are in place."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -265,7 +287,7 @@ def _build_training(model, training):
 
   def seed_step(context, step):
     """Makes the randomness of the next passes that of a local step."""
-    if hasattr(model, 'seed_randomness'):
+    if isinstance(model, SeededModel):
       model.seed_randomness(context['seed'], step)
 
   def gradient_elsewhere(batch, seed_again):
@@ -396,7 +418,7 @@ def _build_training(model, training):
     client = client._replace(prepared=method.prepare(client))
     _assign(variables, client.start)
     _assign(model.non_trainable_variables, received['model'].non_trainable)
-    if hasattr(model, 'begin_round'):
+    if isinstance(model, RoundModel):
       model.begin_round()
 
     optimizer_hparams = collections.OrderedDict(

@@ -4,15 +4,19 @@ import collections
 from collections.abc import Callable, Mapping, Sequence
 import functools
 import os
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fedopt.optimizers import base
 from tff_fedopt.processes import aggregators
 from tff_fedopt.processes import client_state
 from tff_fedopt.processes import client_work
 from tff_fedopt.processes import finalizers
+
+ModelFn = Callable[[], tff.learning.models.VariableModel]
 
 
 class Process(tff.learning.templates.LearningProcess):
@@ -26,15 +30,30 @@ class Process(tff.learning.templates.LearningProcess):
       all it is given: what need not be made for it.
   """
 
-  def __init__(self, training, bytes_down, bytes_up, claim, *args, **kwargs):
+  def __init__(
+      self,
+      training: client_work.LocalTraining,
+      bytes_down: int,
+      bytes_up: int,
+      claim: Callable[[str | os.PathLike], str] | None,
+      *args: Any,
+      **kwargs: Any,
+  ):
     super().__init__(*args, **kwargs)
     self.bytes_down = bytes_down
     self.bytes_up = bytes_up
     self.max_batches = training.max_batches
-    self._own = {'local_steps': training.own_steps, **training.own_hparams}
+    self._own: dict[str, Mapping[str, Any]] = {
+        'local_steps': training.own_steps,
+        **training.own_hparams,
+    }
     self._claim = claim
 
-  def check_clients(self, state, client_ids: Sequence[str]) -> None:
+  def check_clients(
+      self,
+      state: tff.learning.templates.LearningAlgorithmState,
+      client_ids: Sequence[str],
+  ) -> None:
     """Refuses clients that do not fit the hyperparameters.
 
     Args:
@@ -60,7 +79,11 @@ class Process(tff.learning.templates.LearningProcess):
           f' {len(client_ids)}, the first is {client_ids[0]!r}'
       )
 
-  def with_state_dir(self, state, state_dir: str | os.PathLike):
+  def with_state_dir(
+      self,
+      state: tff.learning.templates.LearningAlgorithmState,
+      state_dir: str | os.PathLike,
+  ) -> tff.learning.templates.LearningAlgorithmState:
     """Returns a state whose clients keep their memory in another directory.
 
     Args:
@@ -78,7 +101,7 @@ class Process(tff.learning.templates.LearningProcess):
       return state
     client_work = collections.OrderedDict(state.client_work)
     if int(client_work['round']):
-      client_state.require(state_dir, client_state.run_number(state))
+      client_state.require(state_dir, int(client_work['run']))
     client_work['state_dir'] = self._claim(state_dir)
     return tff.learning.templates.LearningAlgorithmState(
         state.global_model_weights,
@@ -111,7 +134,7 @@ def build_learning_process(
     model_fn: Callable[[], tff.learning.models.VariableModel],
     training: client_work.LocalTraining,
     server_method: finalizers.ServerMethod,
-    server_optimizer,
+    server_optimizer: base.Optimizer,
     server_hparams: dict[str, float] | None = None,
     mean_factory: tff.aggregators.WeightedAggregationFactory | None = None,
 ) -> 'Process':

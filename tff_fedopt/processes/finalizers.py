@@ -1,10 +1,12 @@
 """The server half of an algorithm, as a `FinalizerProcess`."""
 
 import collections
+from collections.abc import Mapping
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_fedopt.optimizers import base
 from tff_fedopt.processes import trees
 
 
@@ -16,7 +18,7 @@ class ServerMethod:
   ```
   """
 
-  def initial_shared(self, weights):
+  def initial_shared(self, weights: base.Tensors) -> base.State:
     """What is sent beside the model in the first round.
 
     Args:
@@ -28,17 +30,21 @@ class ServerMethod:
     del weights
     return collections.OrderedDict()
 
-  def pseudo_gradient(self, hparams, aggregate, shared):
+  def pseudo_gradient(
+      self, hparams: base.Hparams, aggregate: base.State, shared: base.State
+  ) -> base.Tensors:
     """The server optimizer's gradient, a tuple of tensors."""
     del hparams, shared
     return tuple(aggregate['mean'])
 
-  def new_shared(self, hparams, aggregate, shared):
+  def new_shared(
+      self, hparams: base.Hparams, aggregate: base.State, shared: base.State
+  ) -> base.State:
     """What is sent beside the model next round, structured as `shared`."""
     del hparams, aggregate
     return shared
 
-  def initial_kept(self, specs):
+  def initial_kept(self, specs: base.Specs) -> base.State:
     """What the server keeps for itself, before the first round.
 
     Args:
@@ -50,7 +56,14 @@ class ServerMethod:
     del specs
     return collections.OrderedDict()
 
-  def settle(self, hparams, aggregate, x, stepped, kept):
+  def settle(
+      self,
+      hparams: base.Hparams,
+      aggregate: base.State,
+      x: base.Tensors,
+      stepped: base.Tensors,
+      kept: base.State,
+  ) -> tuple[base.Tensors, base.State]:
     """The new model, and what the server keeps of the round.
 
     Args:
@@ -66,7 +79,9 @@ class ServerMethod:
     del hparams, aggregate, x
     return stepped, kept
 
-  def follow(self, hparams, kept, moved):
+  def follow(
+      self, hparams: base.Hparams, kept: base.State, moved: base.Tensors
+  ) -> base.State:
     """What is kept once somebody moved the model between two rounds.
 
     Args:
@@ -80,7 +95,9 @@ class ServerMethod:
     del hparams, moved
     return kept
 
-  def measure(self, hparams, kept):
+  def measure(
+      self, hparams: base.Hparams, kept: base.State
+  ) -> Mapping[str, tf.Tensor]:
     """Metrics of the round, an ordered dictionary of scalars."""
     del hparams, kept
     return collections.OrderedDict()
@@ -88,7 +105,7 @@ class ServerMethod:
 
 def build_finalizer(
     method: ServerMethod,
-    optimizer,
+    optimizer: base.Optimizer,
     hparams: dict[str, float],
     global_type: tff.Type,
     aggregate_type: tff.Type,

@@ -1,9 +1,16 @@
 """What one algorithm changes in local training; the defaults are FedAvg's."""
 
 import collections
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import tensorflow as tf
+
+from tff_fedopt.optimizers import base
 from tff_fedopt.processes import trees
+
+# From weights to the gradient of the mini-batch there.
+GradientAt = Callable[[base.Tensors], base.Tensors]
 
 
 class Client(NamedTuple):
@@ -67,7 +74,7 @@ class LocalMethod:
   memory: dict[str, str] = {}
 
   # None, 'exact' or 'published': how N_i is accumulated, if at all.
-  tracks_displacement = None
+  tracks_displacement: str | None = None
 
   # Whether `direction` returns the gradient as it is, so that the sparse
   # gradients of embeddings need not be made dense.
@@ -77,11 +84,11 @@ class LocalMethod:
   # the client goes through its examples once more.
   needs_gradient_at_x = False
 
-  def start(self, client: Client):
+  def start(self, client: Client) -> base.Tensors:
     """x_0, a tuple of tensors."""
     return client.x
 
-  def prepare(self, client: Client):
+  def prepare(self, client: Client) -> Any:
     """What `direction` needs and no step changes, a nest of tensors.
 
     A pass over a large model costs as much as a good part of a step.
@@ -89,12 +96,24 @@ class LocalMethod:
     del client
     return ()
 
-  def optimizer_state(self, client: Client, optimizer, hparams, specs):
+  def optimizer_state(
+      self,
+      client: Client,
+      optimizer: base.Optimizer,
+      hparams: base.Hparams,
+      specs: base.Specs,
+  ) -> base.State:
     """The client optimizer's state before the first local step."""
     del client
     return optimizer.initialize_with(hparams, specs)
 
-  def direction(self, client: Client, y, gradient, gradient_at):
+  def direction(
+      self,
+      client: Client,
+      y: Sequence[tf.Variable],
+      gradient: base.Tensors,
+      gradient_at: GradientAt,
+  ) -> base.Tensors:
     """What the client optimizer is given in place of the gradient.
 
     Args:
@@ -111,12 +130,12 @@ class LocalMethod:
     del client, y, gradient_at
     return gradient
 
-  def late_decay(self, client: Client):
+  def late_decay(self, client: Client) -> tf.Tensor | None:
     """The factor c of a term c · y added after clipping, a scalar or None."""
     del client
     return None
 
-  def linear_pull(self, client: Client):
+  def linear_pull(self, client: Client) -> tf.Tensor | None:
     """The factor c of the term c · y in what is minimised, a scalar or None.
 
     The correction matrix N_i needs it: c pulls the displacement back.
@@ -124,7 +143,7 @@ class LocalMethod:
     del client
     return None
 
-  def upload(self, client: Client, result: LocalResult):
+  def upload(self, client: Client, result: LocalResult) -> base.State:
     """What is sent up.
 
     Returns:
@@ -134,7 +153,7 @@ class LocalMethod:
     """
     return collections.OrderedDict(mean=trees.sub(client.origin, result.y))
 
-  def weight(self, client: Client, weight):
+  def weight(self, client: Client, weight: tf.Tensor) -> Any:
     """What the server knows of who sent an upload, for the aggregator.
 
     Args:
@@ -148,7 +167,7 @@ class LocalMethod:
     del client
     return weight
 
-  def remember(self, client: Client, result: LocalResult):
+  def remember(self, client: Client, result: LocalResult) -> base.State:
     """The client's new memory, named as in `memory`."""
     del client, result
     return collections.OrderedDict()
@@ -164,29 +183,41 @@ class Around(LocalMethod):
     self.keeps_gradient = inner.keeps_gradient
     self.needs_gradient_at_x = inner.needs_gradient_at_x
 
-  def start(self, client):
+  def start(self, client: Client) -> base.Tensors:
     return self.inner.start(client)
 
-  def prepare(self, client):
+  def prepare(self, client: Client) -> Any:
     return self.inner.prepare(client)
 
-  def optimizer_state(self, client, optimizer, hparams, specs):
+  def optimizer_state(
+      self,
+      client: Client,
+      optimizer: base.Optimizer,
+      hparams: base.Hparams,
+      specs: base.Specs,
+  ) -> base.State:
     return self.inner.optimizer_state(client, optimizer, hparams, specs)
 
-  def direction(self, client, y, gradient, gradient_at):
+  def direction(
+      self,
+      client: Client,
+      y: Sequence[tf.Variable],
+      gradient: base.Tensors,
+      gradient_at: GradientAt,
+  ) -> base.Tensors:
     return self.inner.direction(client, y, gradient, gradient_at)
 
-  def late_decay(self, client):
+  def late_decay(self, client: Client) -> tf.Tensor | None:
     return self.inner.late_decay(client)
 
-  def linear_pull(self, client):
+  def linear_pull(self, client: Client) -> tf.Tensor | None:
     return self.inner.linear_pull(client)
 
-  def upload(self, client, result):
+  def upload(self, client: Client, result: LocalResult) -> base.State:
     return self.inner.upload(client, result)
 
-  def weight(self, client, weight):
+  def weight(self, client: Client, weight: tf.Tensor) -> Any:
     return self.inner.weight(client, weight)
 
-  def remember(self, client, result):
+  def remember(self, client: Client, result: LocalResult) -> base.State:
     return self.inner.remember(client, result)

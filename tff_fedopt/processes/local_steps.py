@@ -16,6 +16,7 @@ comes about; the data's size (`all`) is its example.
 """
 
 import dataclasses
+from typing import Any
 
 MOST = 2**31 - 1
 KINDS = ('all', 'fixed', 'random')
@@ -42,7 +43,9 @@ class LocalSteps:
       return ()
     return tuple(sorted({self.low, min(self.low + 1, self.high), self.high}))
 
-  def batches(self, examples, listed, round_num, seed):
+  def batches(
+      self, examples: Any, listed: Any, round_num: Any, seed: Any
+  ) -> Any:
     """The batches of a client's steps in a round.
 
     Args:

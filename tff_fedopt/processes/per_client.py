@@ -128,8 +128,8 @@ def _short(value):
 
 
 def of_client(
-    tables: Mapping[str, Mapping[str, float]], hparams, client_id
-):
+    tables: Mapping[str, Mapping[str, float]], hparams: Any, client_id: Any
+) -> Any:
   """One client's hyperparameters.
 
   Args:
@@ -153,7 +153,9 @@ def of_client(
   return values
 
 
-def steps_of_client(by_id: Mapping[str, tuple[int, ...]], client_id):
+def steps_of_client(
+    by_id: Mapping[str, tuple[int, ...]], client_id: Any
+) -> Any:
   """One client's own numbers of steps, an int64 vector; [0] if it has none."""
   import tensorflow as tf
 

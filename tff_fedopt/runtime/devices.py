@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tff_fedopt.runtime import settings
 
+
 def find(devices: Sequence[str]) -> tuple[str, ...]:
   """Returns TensorFlow's names of devices.
 

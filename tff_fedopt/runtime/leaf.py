@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Set
 
 import tensorflow as tf
-import tensorflow_federated as tff
 from tensorflow.python.ops import handle_data_util
+import tensorflow_federated as tff
 
 from tff_fedopt.runtime import calls as calls_lib
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 import csv
-import os
+import io
 import pathlib
 
+from tff_fedopt.experiment import files
 from tff_fedopt.tables import results as results_lib
 
 FIELDS = (
@@ -133,13 +134,11 @@ def write(path: pathlib.Path, records: Sequence[Mapping[str, str]]) -> None:
     path: The CSV file; its folder is made where missing.
     records: Field to text, every field of `FIELDS`.
   """
-  path.parent.mkdir(parents=True, exist_ok=True)
-  temporary = path.with_name(path.name + '.tmp')
-  with open(temporary, 'w', newline='', encoding='utf-8') as f:
-    writer = csv.DictWriter(f, FIELDS, lineterminator='\n')
-    writer.writeheader()
-    writer.writerows(records)
-  os.replace(temporary, path)
+  text = io.StringIO(newline='')
+  writer = csv.DictWriter(text, FIELDS, lineterminator='\n')
+  writer.writeheader()
+  writer.writerows(records)
+  files.write_text(path, text.getvalue())
 
 
 def read(path: pathlib.Path) -> list[dict[str, str]]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 import functools
-import os
 import pathlib
 import sys
 from typing import Any
 
 import tasks
+from tff_fedopt.experiment import files
 from tff_fedopt.experiment import run_dir as run_dir_lib
 from tff_fedopt.tables import announce
 from tff_fedopt.tables import measured as measured_lib
@@ -186,7 +186,5 @@ def write(
   name = result.spec.id
   record.write(out_dir / f'{name}.csv', records)
   for suffix, content in (('md', text), ('tex', latex.render(result))):
-    temporary = out_dir / f'{name}.{suffix}.tmp'
-    temporary.write_text(content, encoding='utf-8')
-    os.replace(temporary, out_dir / f'{name}.{suffix}')
+    files.write_text(out_dir / f'{name}.{suffix}', content)
   plots.draw(result, out_dir)

@@ -1,11 +1,12 @@
 """Figures of a table, PNG and SVG, readable without colour."""
 
+import io
 import math
-import os
 import pathlib
 
 import numpy as np
 
+from tff_fedopt.experiment import files
 from tff_fedopt.tables import results as results_lib
 from tff_fedopt.tables.report import text as text_lib
 
@@ -86,11 +87,11 @@ def _save(figure, result, stem):
   paths = []
   for suffix in ('png', 'svg'):
     path = stem.with_name(f'{stem.name}.{suffix}')
-    temporary = stem.with_name(f'{stem.name}.{suffix}.tmp')
     # Without a date the same numbers give the same file.
     metadata = {'Date': None} if suffix == 'svg' else None
-    figure.savefig(temporary, format=suffix, dpi=120, metadata=metadata)
-    os.replace(temporary, path)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=suffix, dpi=120, metadata=metadata)
+    files.write_atomically(path, [drawn.getvalue()])
     paths.append(path)
   pyplot.close(figure)
   return paths
