@@ -95,7 +95,7 @@ class PlainClients(client_data.SeededClients):
     return arrays
 
   @property
-  def element_type_structure(self):
+  def element_type_structure(self) -> Any:
     """Tensor specs of a batch."""
     return tf.nest.map_structure(
         lambda spec: tf.TensorSpec([None, *spec.shape], spec.dtype),
