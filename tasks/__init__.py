@@ -7,6 +7,7 @@ of one's own is a module with `INFO` and `load(request)`, made known by
 
 from collections.abc import Callable
 import difflib
+import functools
 import importlib
 import re
 import types
@@ -45,6 +46,16 @@ def info(name: str) -> _task.TaskInfo:
     ValueError: If there is no such task.
   """
   return _module(name).INFO
+
+
+def module_of(name: str) -> str:
+  """The name of the module that defines a task.
+
+  Raises:
+    ValueError: If there is no such task.
+  """
+  source = _module(name)
+  return getattr(source, '__name__', None) or source.load.__module__
 
 
 def load(
@@ -177,12 +188,22 @@ def from_client_data(
   Raises:
     ValueError: If there is another task of that name.
   """
+  @functools.cache
+  def digest():
+    from tasks.data import plain_clients  # pylint: disable=g-import-not-at-top
+
+    return {
+        what: plain_clients.PlainClients(clients, batch_size=1).digest()
+        for what, clients in (('train', train), ('test', test))
+    }
+
   own = _task.TaskInfo(
       name=name,
       title=title or name,
       metric=metric,
       weighting=weighting,
       published=published,
+      digest=digest,
   )
 
   def load_own(request):
@@ -190,7 +211,11 @@ def from_client_data(
 
     return pipeline.from_client_data(own, request, train, test, model_fn)
 
-  return register(types.SimpleNamespace(INFO=own, load=load_own))
+  # The code that decides is the model's.
+  module = getattr(model_fn, 'func', model_fn).__module__
+  return register(
+      types.SimpleNamespace(INFO=own, load=load_own, __name__=module)
+  )
 
 
 def _module(name):

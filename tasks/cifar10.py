@@ -2,6 +2,7 @@
 
 from tasks import cifar_common
 from tasks import task as task_lib
+from tasks.data import cifar
 from tasks.data import hidden_labels
 
 INFO = task_lib.TaskInfo(
@@ -38,6 +39,9 @@ INFO = task_lib.TaskInfo(
         **hidden_labels.OPTIONS,
         **cifar_common.NOISE,
         **cifar_common.OPTIONS,
+    ),
+    files=lambda data_dir, options: cifar.files(
+        'cifar10', data_dir
     ),
 )
 

@@ -2,6 +2,8 @@
 
 from tasks import cifar_common
 from tasks import task as task_lib
+from tasks.data import cifar
+from tasks.data import sources
 
 INFO = task_lib.TaskInfo(
     name='cifar100',
@@ -44,6 +46,11 @@ INFO = task_lib.TaskInfo(
         **cifar_common.NOISE,
         **cifar_common.OPTIONS,
     ),
+    files=lambda data_dir, options: cifar.files(
+        'cifar100',
+        data_dir,
+        federated=options['partition'] != 'pachinko',
+    ),
 )
 
 
@@ -54,11 +61,6 @@ def load(request: task_lib.Request) -> task_lib.Task:
     ValueError: The split cannot be drawn from the embedded data, or has no
       noise.
   """
-  # pylint: disable=g-import-not-at-top
-  from tasks.data import cifar
-  from tasks.data import sources
-  # pylint: enable=g-import-not-at-top
-
   options = request.options
   noise = cifar_common.noise(options)
   if options['partition'] in cifar.RULES:

@@ -7,6 +7,7 @@ import numpy as np
 
 from tasks import emnist_common
 from tasks import task as task_lib
+from tasks.data import sources
 
 INFO = task_lib.TaskInfo(
     name='emnist_autoencoder',
@@ -29,6 +30,9 @@ INFO = task_lib.TaskInfo(
             ' glorot_uniform as TFF.',
             choices=('glorot_normal', 'glorot_uniform'),
         ),
+    ),
+    files=lambda data_dir, options: sources.files(
+        emnist_common.DATASET, data_dir
     ),
 )
 

@@ -8,6 +8,7 @@ import numpy as np
 from tasks import emnist_common
 from tasks import task as task_lib
 from tasks.data import hidden_labels
+from tasks.data import sources
 
 CLASSES = 62
 
@@ -19,6 +20,9 @@ INFO = task_lib.TaskInfo(
     weighting='examples',
     published=emnist_common.published(rounds=1500, parameters=1_206_590),
     options={**hidden_labels.OPTIONS, **task_lib.COMMON},
+    files=lambda data_dir, options: sources.files(
+        emnist_common.DATASET, data_dir
+    ),
 )
 
 

@@ -114,12 +114,12 @@ def assemble(
     )
 
   @functools.cache
-  def fingerprint():
+  def summary():
     return dict(
         task=info.name,
         options=dict(request.options),
         parameters=num_parameters(model_fn),
-        data=opened.fingerprint(),
+        data=opened.summary(),
         batch_size=request.batch_size,
         local_epochs=request.local_epochs,
         max_examples=pipeline.max_examples,
@@ -150,7 +150,7 @@ def assemble(
       validation=lambda: evaluation(pipeline.validation_examples),
       test=lambda: evaluation(None),
       data_kind=opened.kind,
-      fingerprint=fingerprint,
+      summary=summary,
   )
 
 
@@ -192,7 +192,7 @@ def from_client_data(
     return tested.evaluation_batches(_EVAL_BATCH_SIZE)
 
   @functools.cache
-  def fingerprint():
+  def summary():
     return dict(
         task=info.name,
         options=dict(request.options),
@@ -208,7 +208,7 @@ def from_client_data(
       validation=evaluation,
       test=evaluation,
       data_kind='own',
-      fingerprint=fingerprint,
+      summary=summary,
   )
 
 

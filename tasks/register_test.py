@@ -46,9 +46,9 @@ def test_a_task_of_client_data_is_like_the_others(blobs):
     output = model.forward_pass(batch, training=False)
   assert int(output.num_examples) == 23
   assert task.num_parameters == 8
-  assert task.fingerprint() == tasks.load(
+  assert task.summary() == tasks.load(
       blobs, batch_size=2, local_epochs=2
-  ).fingerprint()
+  ).summary()
 
 
 def test_a_module_is_a_task(monkeypatch):

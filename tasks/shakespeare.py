@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tasks import task as task_lib
+from tasks.data import sources
 from tasks.preprocessing import text
 
 _CHARACTERS = len(text.CHARACTERS)
@@ -33,6 +34,9 @@ INFO = task_lib.TaskInfo(
             80, 'Characters that a row predicts.', minimum=1, quick=30
         ),
     ),
+    files=lambda data_dir, options: sources.files(
+        'shakespeare', data_dir
+    ),
 )
 
 
@@ -48,7 +52,6 @@ def load(request: task_lib.Request) -> task_lib.Task:
   """Opens the data and returns the task."""
   # pylint: disable=g-import-not-at-top
   from tasks import pipeline as pipeline_lib
-  from tasks.data import sources
   from tasks.models import language
   from tasks.models import objectives
   from tasks.models import variables

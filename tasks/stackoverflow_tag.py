@@ -6,6 +6,8 @@ import numpy as np
 
 from tasks import stackoverflow_common
 from tasks import task as task_lib
+from tasks.data import counts
+from tasks.data import sources
 from tasks.preprocessing import text
 
 INFO = task_lib.TaskInfo(
@@ -23,6 +25,11 @@ INFO = task_lib.TaskInfo(
             500, 'Most frequent tags that are predicted.', minimum=5, quick=100
         ),
     ),
+    files=lambda data_dir, options: sources.files(
+        stackoverflow_common.DATASET,
+        data_dir,
+        counts.below(counts.WORDS, counts.TAGS),
+    ),
 )
 
 
@@ -39,7 +46,6 @@ def prepare(
 def load(request: task_lib.Request) -> task_lib.Task:
   """Opens the data and returns the task."""
   # pylint: disable=g-import-not-at-top
-  from tasks.data import counts
   from tasks.models import bag_of_words
   from tasks.models import objectives
   # pylint: enable=g-import-not-at-top

@@ -7,6 +7,8 @@ import numpy as np
 
 from tasks import stackoverflow_common
 from tasks import task as task_lib
+from tasks.data import counts
+from tasks.data import sources
 from tasks.preprocessing import text
 
 INFO = task_lib.TaskInfo(
@@ -32,6 +34,9 @@ INFO = task_lib.TaskInfo(
             choices=('published', 'glorot_uniform'),
         ),
     ),
+    files=lambda data_dir, options: sources.files(
+        stackoverflow_common.DATASET, data_dir, counts.below(counts.WORDS)
+    ),
 )
 
 
@@ -46,7 +51,6 @@ def prepare(
 def load(request: task_lib.Request) -> task_lib.Task:
   """Opens the data and returns the task."""
   # pylint: disable=g-import-not-at-top
-  from tasks.data import counts
   from tasks.models import language
   from tasks.models import objectives
   from tasks.models import variables

@@ -4,7 +4,7 @@ Nothing here loads TensorFlow before a task is built, so that names, settings
 and options can be listed and checked at once.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 from typing import Any
 
@@ -139,6 +139,8 @@ class TaskInfo:
     dataset: Name of its data, as `sources.open_clients` or `cifar.open_split`
       takes it; '' if they come with the task.
     published: The published setting.
+    files: (data_dir, options) -> the paths that real data are read from.
+    digest: Returns name -> hash of data that come with the task.
   """
 
   name: str
@@ -148,6 +150,10 @@ class TaskInfo:
   options: Mapping[str, Option] = dataclasses.field(default_factory=dict)
   dataset: str = ''
   published: Published = Published()
+  files: Callable[[str | None, Mapping[str, Any]], Sequence[str]] = (
+      lambda data_dir, options: ()
+  )
+  digest: Callable[[], Mapping[str, str]] = dict
 
   def default(self, name: str) -> int:
     """Returns a published number.
@@ -250,7 +256,8 @@ class Task:
     test: Returns the batches of the whole test split, likewise.
     data_kind: `synthetic`, `subset`, `canonical`, or `own` of client data that
       came with the task.
-    fingerprint: Returns what decides the task's numbers, as values for JSON.
+    summary: Returns what is known of data, model and batches, as values for
+      JSON.
   """
 
   info: TaskInfo
@@ -259,7 +266,7 @@ class Task:
   validation: Callable[[], Any]
   test: Callable[[], Any]
   data_kind: str
-  fingerprint: Callable[[], Mapping[str, Any]]
+  summary: Callable[[], Mapping[str, Any]]
 
   @property
   def name(self) -> str:
@@ -280,4 +287,4 @@ class Task:
   @property
   def num_parameters(self) -> int:
     """Number of trainable weights."""
-    return self.fingerprint()['parameters']
+    return self.summary()['parameters']

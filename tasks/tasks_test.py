@@ -87,7 +87,7 @@ def _check(task):
   assert task.metric.name in before
   expected = _INITIAL_LOSS[task.name]
   if task.name == 'stackoverflow_word':
-    expected = math.log(task.fingerprint()['options']['vocab_size'] + 4)
+    expected = math.log(task.summary()['options']['vocab_size'] + 4)
   if expected is not None:
     assert before['loss'] == pytest.approx(expected, rel=0.06)
   assert after['loss'] < before['loss'] * 0.99
@@ -129,11 +129,11 @@ class TestEmbedded:
         for a, b in zip(one, different)
     )
 
-  def test_fingerprint_tells_tasks_apart(self, task):
-    fingerprint = task.fingerprint()
-    assert fingerprint == tasks.load(task.name, seed=5).fingerprint()
-    assert fingerprint != tasks.load(task.name, batch_size=3).fingerprint()
-    assert fingerprint['parameters'] == task.num_parameters
+  def test_summary_tells_tasks_apart(self, task):
+    summary = task.summary()
+    assert summary == tasks.load(task.name, seed=5).summary()
+    assert summary != tasks.load(task.name, batch_size=3).summary()
+    assert summary['parameters'] == task.num_parameters
     assert task.num_parameters < task.published.parameters
 
   def test_batch_size_and_epochs(self, task):
@@ -163,7 +163,7 @@ class TestRealData:
     task = tasks.load(name, profile='small', data_dir=data_dir)
     assert task.num_parameters == task.published.parameters
     if task.data_kind == 'canonical':
-      counts = task.fingerprint()['data']['counts']
+      counts = task.summary()['data']['counts']
       assert tuple(counts['train']) == (
           task.published.clients, task.published.examples
       )
@@ -299,7 +299,7 @@ class TestStackOverflow:
     )
     assert len(head) == 150
     np.testing.assert_array_equal(head, whole[:150])
-    counts = task.fingerprint()['data']['counts']
+    counts = task.summary()['data']['counts']
     assert len(whole) == counts['test'][1]  # The held-out users are not read.
 
   def test_limit_takes_the_first_examples_before_shuffling(self):
@@ -376,7 +376,7 @@ def test_settings_of_fedinit(name, network):
       local_epochs=5,
   )
   examples = dict(cifar10=50, cifar100=100)[name]
-  counts = task.fingerprint()['data']['counts']['train']
+  counts = task.summary()['data']['counts']['train']
   assert counts == [100, 100 * examples]
   assert task.data_kind == 'synthetic'
   client = task.train.client_ids[3]

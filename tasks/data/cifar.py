@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from tasks import code_hash
+from tasks.data import content
 from tasks.data import file_check
 from tasks.data import noise
 from tasks.data import partition
@@ -59,24 +61,68 @@ def _tfds(dataset: str, data_dir: str, allow_download: bool) -> _Source:
       try:
         data = builder.as_dataset(split=split, batch_size=-1)
       except AssertionError as e:  # what tfds raises when nothing is prepared
-        npz = ' or cifar10.npz' if dataset == 'cifar10' else ''
-        raise sources.DataError(
-            f'{data_dir}: no {dataset}{npz}; make it with "python -c \'import'
-            f' tensorflow_datasets as tfds; tfds.builder("{dataset}",'
-            f' data_dir="{data_dir}").download_and_prepare()\'", or point'
-            ' --data_dir at the folder that has it'
-        ) from e
+        raise _nothing(dataset, data_dir) from e
       names = ('image', 'label', 'coarse_label')
       splits[split] = {k: data[k].numpy() for k in names if k in data}
     full = [len(splits[split]['label']) for split in ('train', 'test')]
     return splits, 'canonical' if full == [50_000, 10_000] else 'subset'
 
-  return _Source(f'tfds {builder.info.full_name} {data_dir}', read)
+  # Of another content, another partition.
+  key = _content_key(_tfds_files(dataset, data_dir))
+  return _Source(f'{builder.info.full_name} {key}', read)
+
+
+def _tfds_files(dataset: str, data_dir: str) -> list[str]:
+  """The files of a data set that TensorFlow Datasets has prepared."""
+  return [
+      os.path.join(folder, name)
+      for folder, _, names in os.walk(os.path.join(data_dir, dataset))
+      for name in names
+  ]
+
+
+def _content_key(paths: list[str]) -> str:
+  return json.dumps(content.of_files(paths), sort_keys=True)
+
+
+def files(
+    dataset: str, data_dir: str | None, federated: bool = True
+) -> list[str]:
+  """The files that the images are read from; says so if there are none.
+
+  Args:
+    dataset: 'cifar10' or 'cifar100'.
+    data_dir: Their folder; None for TFF's own cache.
+    federated: Whether the file of TFF's CIFAR-100 loader will do.
+
+  Returns:
+    Their paths.
+
+  Raises:
+    DataError: If there are none.
+  """
+  data_dir = os.path.expanduser(data_dir or sources.default_data_dir())
+  path = os.path.join(data_dir, _IN_ONE_FILE[dataset][0])
+  if os.path.exists(path) and (federated or dataset == 'cifar10'):
+    return [path]
+  found = _tfds_files(dataset, data_dir)
+  if not found:
+    raise _nothing(dataset, data_dir)
+  return found
+
+
+def _nothing(dataset: str, data_dir: str) -> sources.DataError:
+  npz = ' or cifar10.npz' if dataset == 'cifar10' else ''
+  return sources.DataError(
+      f'{data_dir}: no {dataset}{npz}; make it with "python -c \'import'
+      f' tensorflow_datasets as tfds; tfds.builder("{dataset}",'
+      f' data_dir="{data_dir}").download_and_prepare()\'", or point'
+      ' --data_dir at the folder that has it'
+  )
 
 
 def _npz(path: str) -> _Source:
   """The images of a `cifar10.npz`."""
-  stat = os.stat(path)
 
   def read():
     try:
@@ -113,14 +159,11 @@ def _npz(path: str) -> _Source:
       kind = 'canonical' if original else 'subset'
     return splits, kind
 
-  return _Source(
-      f'npz {os.path.abspath(path)} {stat.st_size} {stat.st_mtime_ns}', read
-  )
+  return _Source(_content_key([path]), read)
 
 
 def _federated(path: str) -> _Source:
   """The images in the file of TFF's CIFAR-100 loader, client after client."""
-  stat = os.stat(path)
 
   def read():
     opened = sources.open_clients('cifar100', os.path.dirname(path))
@@ -140,9 +183,13 @@ def _federated(path: str) -> _Source:
       }
     return splits, opened.kind
 
-  return _Source(
-      f'tff {os.path.abspath(path)} {stat.st_size} {stat.st_mtime_ns}', read
-  )
+  return _Source(_content_key([path]), read)
+
+
+_IN_ONE_FILE = {
+    'cifar10': ('cifar10.npz', _npz),
+    'cifar100': (sources.DATASETS['cifar100'].filename, _federated),
+}
 
 
 def _client_rows(
@@ -197,8 +244,9 @@ def _write(
 
 
 def _folder(source: _Source, settings: Mapping[str, Any]) -> str:
-  """Where a partition is kept: one folder for images and settings."""
-  key = json.dumps([source.key, settings], sort_keys=True)
+  """Where a partition is kept: one folder for images, settings and code."""
+  code = code_hash.together(code_hash.of_module(__name__))
+  key = json.dumps([source.key, settings, code], sort_keys=True)
   name = hashlib.sha256(key.encode()).hexdigest()[:16]
   return os.path.join(sources.user_cache_dir(), 'partitions', name)
 
@@ -271,10 +319,7 @@ def _source(
 ) -> _Source:
   """The images of a folder: in one file, or of TensorFlow Datasets."""
   data_dir = os.path.expanduser(data_dir or sources.default_data_dir())
-  name, read = {
-      'cifar10': ('cifar10.npz', _npz),
-      'cifar100': (sources.DATASETS['cifar100'].filename, _federated),
-  }[dataset]
+  name, read = _IN_ONE_FILE[dataset]
   path = os.path.join(data_dir, name)
   if os.path.exists(path):
     return read(path)

@@ -14,13 +14,17 @@ from tasks.data import sources
 WORDS, TAGS = 'stackoverflow.word_count', 'stackoverflow.tag_count'
 
 
+def below(*names: str) -> list[str]:
+  """Where count files are below the folder of the data file."""
+  return [os.path.join('datasets', name) for name in names]
+
+
 def path_of(data_dir: str | None, name: str) -> str:
   """Where the count file must be, in the folder of the data file."""
   data_dir = os.path.expanduser(data_dir or sources.default_data_dir())
-  folder = os.path.join(data_dir, 'datasets')
-  path = os.path.join(folder, name)
+  path = os.path.join(data_dir, *below(name))
   if not os.path.isfile(path):
-    fetch = sources.fetch_command('stackoverflow', os.path.dirname(folder))
+    fetch = sources.fetch_command('stackoverflow', data_dir)
     raise sources.DataError(
         f'{path}: no such file; unpack {name}.tar.bz2 there, or fetch it with'
         f' "{fetch}"'
@@ -40,10 +44,10 @@ def require(data_dir: str | None, *names: str) -> None:
   """
   known = sources.known_dataset('stackoverflow')
   data_dir = os.path.expanduser(data_dir or sources.default_data_dir())
-  counts = [os.path.join('datasets', name) for name in names]
+  files = (known.filename, *below(*names))
   missing = [
       path
-      for path in (os.path.join(data_dir, f) for f in (known.filename, *counts))
+      for path in (os.path.join(data_dir, name) for name in files)
       if not os.path.isfile(path)
   ]
   if len(missing) > 1:

@@ -8,7 +8,6 @@ TensorFlow nor a full read.
 from collections.abc import Iterator, Mapping
 import contextlib
 import dataclasses
-import hashlib
 import os
 import sqlite3
 from typing import Any
@@ -51,26 +50,12 @@ class Found:
       )
       return np.fromiter((n for (n,) in rows), np.int64)
 
-  def partition_hash(self) -> str:
-    """Returns a SHA-256 over (split, client, number of examples)."""
-    digest = hashlib.sha256()
-    with connect(self.path) as db:
-      for name in self.split_names.values():
-        for row in db.execute(
-            'SELECT split_name, client_id, num_examples FROM client_metadata'
-            ' WHERE split_name = ? ORDER BY client_id',
-            (name,),
-        ):
-          digest.update('|'.join(map(str, row)).encode() + b'\n')
-    return digest.hexdigest()
-
-  def fingerprint(self) -> dict[str, Any]:
-    """Returns what identifies the data, as JSON values."""
+  def summary(self) -> dict[str, Any]:
+    """Returns what is known of the data, as JSON values."""
     return dict(
         dataset=self.dataset,
         kind=self.kind,
         counts={split: list(counts) for split, counts in self.counts.items()},
-        partition_hash=self.partition_hash(),
         provenance=dict(self.provenance),
     )
 

@@ -4,7 +4,7 @@ The loaders are used as they are; nothing of TensorFlow is imported before the
 checks are done.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import dataclasses
 import os
 from typing import Any
@@ -132,6 +132,35 @@ def opened(found: Found, clients: Mapping[str, Any]) -> Opened:
       for field in dataclasses.fields(found)
   }
   return Opened(**fields, clients=clients)
+
+
+def files(
+    dataset: str, data_dir: str | None, beside: Sequence[str] = ()
+) -> list[str]:
+  """The files that a data set is read from; says so if there are none.
+
+  Args:
+    dataset: A key of `DATASETS`.
+    data_dir: Their folder; None for TFF's own cache.
+    beside: Names of further files that are read, below the folder.
+
+  Returns:
+    Their paths.
+
+  Raises:
+    DataError: If one is missing.
+  """
+  known = known_dataset(dataset)
+  data_dir = os.path.expanduser(data_dir or default_data_dir())
+  paths = [os.path.join(data_dir, name) for name in (known.filename, *beside)]
+  missing = [path for path in paths if not os.path.isfile(path)]
+  if missing:
+    raise DataError(
+        f'{", ".join(missing)}: no such file; fetch {dataset} (about'
+        f' {known.size}) with "{fetch_command(dataset, data_dir)}", or point'
+        ' --data_dir at the folder that has it'
+    )
+  return paths
 
 
 def find(dataset: str, data_dir: str | None = None) -> Found:

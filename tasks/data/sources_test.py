@@ -82,19 +82,6 @@ def test_published_counts():
   }
 
 
-def test_fingerprint_follows_the_partition(data_dir):
-  before = sources.find('shakespeare', data_dir).fingerprint()
-  assert before == sources.find('shakespeare', data_dir).fingerprint()
-  with sqlite3.connect(_path(data_dir)) as db:
-    db.execute(
-        "UPDATE client_metadata SET client_id = 'ROLE_1b'"
-        " WHERE client_id = 'ROLE_1'"
-    )
-  after = sources.find('shakespeare', data_dir).fingerprint()
-  assert before['counts'] == after['counts']
-  assert before['partition_hash'] != after['partition_hash']
-
-
 def test_missing_file(tmp_path):
   message = _refused(str(tmp_path), 'no such file')
   assert 'about 10 MB' in message

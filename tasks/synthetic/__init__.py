@@ -9,11 +9,15 @@ code runs on them unchanged. They imitate the heterogeneity of the real data
 users with a Zipf vocabulary) and say of themselves that they are synthetic.
 """
 
+from collections.abc import Callable, Mapping
 import json
 import os
+import types
+from typing import NamedTuple
 
 import numpy as np
 
+from tasks import code_hash
 from tasks.data import partition
 from tasks.data import sources
 from tasks.data import sqlite_writer
@@ -21,23 +25,46 @@ from tasks.synthetic import images as images_lib
 from tasks.synthetic import posts
 from tasks.synthetic import speech
 
-# Change it whenever a generator changes what it makes.
-VERSION = 1
 SEED = 20200229
 
 
+def names() -> list[str]:
+  """The data sets that can be made."""
+  return list(_GENERATORS)
+
+
+def code(dataset: str) -> Mapping[str, str]:
+  """The code that makes a data set: names of files to hashes.
+
+  Raises:
+    ValueError: If the data set is unknown.
+  """
+  files = {}
+  for module in (__name__, sqlite_writer.__name__):
+    files.update(code_hash.of_module(module, alone=True))
+  for module in _generator(dataset).modules:
+    files.update(code_hash.of_module(module.__name__))
+  return files
+
+
 def folder() -> str:
-  """Where the files go, outside the repository; see `sources.user_cache_dir`."""
-  return os.path.join(sources.user_cache_dir(), f'synthetic-{VERSION}')
+  """Where the files go, outside the repository; see `sources.user_cache_dir`.
+
+  Other code makes other files.
+  """
+  every = {k: v for dataset in _GENERATORS for k, v in code(dataset).items()}
+  name = f'synthetic-{code_hash.together(every)}'
+  return os.path.join(sources.user_cache_dir(), name)
 
 
-def _write_clients(path: str, clients) -> None:
+def _write_clients(path: str, dataset: str, clients) -> None:
   """Writes (split, client, dicts of features) as a database."""
   rows = (
       (split, client, [sqlite_writer.serialized_example(**e) for e in examples])
       for split, client, examples in clients
   )
-  provenance = dict(kind='synthetic', generator=f'{VERSION}', seed=f'{SEED}')
+  generator = code_hash.together(code(dataset))
+  provenance = dict(kind='synthetic', generator=generator, seed=f'{SEED}')
   sqlite_writer.write_database(path, rows, provenance)
 
 
@@ -50,7 +77,7 @@ def _write_text(path: str, text: str) -> None:
 
 
 def _emnist(path: str) -> None:
-  _write_clients(path, images_lib.characters(SEED))
+  _write_clients(path, 'emnist', images_lib.characters(SEED))
 
 
 def _cifar10(path: str) -> None:
@@ -84,11 +111,11 @@ def _cifar100(path: str) -> None:
             for i in indices
         ]
 
-  _write_clients(path, clients())
+  _write_clients(path, 'cifar100', clients())
 
 
 def _shakespeare(path: str) -> None:
-  _write_clients(path, speech.roles(SEED))
+  _write_clients(path, 'shakespeare', speech.roles(SEED))
 
 
 def _stackoverflow(path: str) -> None:
@@ -103,16 +130,46 @@ def _stackoverflow(path: str) -> None:
   _write_text(
       os.path.join(datasets, 'stackoverflow.tag_count'), json.dumps(dict(tags))
   )
-  _write_clients(path, clients)
+  _write_clients(path, 'stackoverflow', clients)
+
+
+class _Generator(NamedTuple):
+  """How a data set is made: its main file, by what, and what that uses."""
+
+  filename: str
+  write: Callable[[str], None]
+  modules: tuple[types.ModuleType, ...]
 
 
 _GENERATORS = {
-    'cifar10': ('cifar10.npz', _cifar10),
-    'cifar100': (sources.DATASETS['cifar100'].filename, _cifar100),
-    'emnist': (sources.DATASETS['emnist'].filename, _emnist),
-    'shakespeare': (sources.DATASETS['shakespeare'].filename, _shakespeare),
-    'stackoverflow': (sources.DATASETS['stackoverflow'].filename, _stackoverflow),
+    'cifar10': _Generator('cifar10.npz', _cifar10, (images_lib,)),
+    'cifar100': _Generator(
+        sources.DATASETS['cifar100'].filename,
+        _cifar100,
+        (images_lib, partition),
+    ),
+    'emnist': _Generator(
+        sources.DATASETS['emnist'].filename, _emnist, (images_lib,)
+    ),
+    'shakespeare': _Generator(
+        sources.DATASETS['shakespeare'].filename,
+        _shakespeare,
+        (speech,),
+    ),
+    'stackoverflow': _Generator(
+        sources.DATASETS['stackoverflow'].filename,
+        _stackoverflow,
+        (posts,),
+    ),
 }
+
+
+def _generator(dataset):
+  if dataset not in _GENERATORS:
+    raise ValueError(
+        f'unknown data set {dataset!r}, there are {", ".join(_GENERATORS)}'
+    )
+  return _GENERATORS[dataset]
 
 
 def ensure(dataset: str, data_dir: str | None = None) -> str:
@@ -130,11 +187,7 @@ def ensure(dataset: str, data_dir: str | None = None) -> str:
   Raises:
     ValueError: If the data set is unknown.
   """
-  if dataset not in _GENERATORS:
-    raise ValueError(
-        f'unknown data set {dataset!r}, there are {", ".join(_GENERATORS)}'
-    )
+  made = _generator(dataset)
   data_dir = data_dir or folder()
-  filename, generate = _GENERATORS[dataset]
-  sqlite_writer.build_once(os.path.join(data_dir, filename), generate)
+  sqlite_writer.build_once(os.path.join(data_dir, made.filename), made.write)
   return data_dir

@@ -3,11 +3,11 @@
 Names, hyperparameters and their checks need no TensorFlow; `build` loads it.
 """
 
+from collections.abc import Hashable, Mapping
 import importlib
 from typing import Any, NamedTuple
 
-from tff_fedopt.algorithms import hyperparameters as _hyperparameters
-from tff_fedopt.optimizers import schedules as _schedules
+from tff_fedopt.algorithms import hparams as _hparams
 
 
 class _Entry(NamedTuple):
@@ -18,38 +18,20 @@ class _Entry(NamedTuple):
 
 
 _ALGORITHMS = dict(
-    fedavg=_Entry('fedopt', _hyperparameters.FedAvg),
-    fedavgm=_Entry('fedopt', _hyperparameters.FedAvgM),
-    fedadagrad=_Entry('fedopt', _hyperparameters.FedAdagrad),
-    fedadam=_Entry('fedopt', _hyperparameters.FedAdam),
-    fedyogi=_Entry('fedopt', _hyperparameters.FedYogi),
-    fedprox=_Entry('fedprox', _hyperparameters.FedProx),
-    scaffold=_Entry('scaffold', _hyperparameters.Scaffold),
-    feddyn=_Entry('feddyn', _hyperparameters.FedDyn),
-    fedcm=_Entry('fedcm', _hyperparameters.FedCm),
-    fedsam=_Entry('fedsam', _hyperparameters.FedSam),
-    fedinit=_Entry('fedopt', _hyperparameters.FedInit),
-    fedvra=_Entry('fedvra', _hyperparameters.FedVra),
-    fedadmm=_Entry('fedvra', _hyperparameters.FedAdmm),
+    fedavg=_Entry('fedopt', _hparams.FedAvg),
+    fedavgm=_Entry('fedopt', _hparams.FedAvgM),
+    fedadagrad=_Entry('fedopt', _hparams.FedAdagrad),
+    fedadam=_Entry('fedopt', _hparams.FedAdam),
+    fedyogi=_Entry('fedopt', _hparams.FedYogi),
+    fedprox=_Entry('fedprox', _hparams.FedProx),
+    scaffold=_Entry('scaffold', _hparams.Scaffold),
+    feddyn=_Entry('feddyn', _hparams.FedDyn),
+    fedcm=_Entry('fedcm', _hparams.FedCm),
+    fedsam=_Entry('fedsam', _hparams.FedSam),
+    fedinit=_Entry('fedopt', _hparams.FedInit),
+    fedvra=_Entry('fedvra', _hparams.FedVra),
+    fedadmm=_Entry('fedvra', _hparams.FedAdmm),
 )
-
-# What makes another graph. Everything else is a number in the state.
-_STRUCTURAL = (
-    'form',
-    'client_weighting',
-    'client_optimizer',
-    'client_bias_correction',
-    'client_state',
-    'correction',
-    'bias_correction',
-    'option',
-    'track_consistency',
-    'local_steps',
-    'per_client',
-    'dual_rule',
-    'aggregation_rule',
-)
-
 
 def names() -> list[str]:
   """The names of all algorithms, sorted."""
@@ -73,7 +55,9 @@ def hyperparameters(name: str) -> type:
   return _entry(name).hyperparameters
 
 
-def validate(name: str, given: dict[str, Any]) -> dict[str, Any]:
+def validate(
+    name: str, given: Mapping[str, Any]
+) -> _hparams.Hyperparameters:
   """Checks hyperparameters without loading TensorFlow.
 
   Args:
@@ -81,12 +65,24 @@ def validate(name: str, given: dict[str, Any]) -> dict[str, Any]:
     given: Hyperparameters by name.
 
   Returns:
-    All of the algorithm's hyperparameters, defaults filled in.
+    All of the algorithm's hyperparameters, parsed, defaults filled in.
 
   Raises:
     ValueError: One line: what is wrong, and what would be right.
   """
-  return _parsed(name, given).resolved()
+  registry = {a: entry.hyperparameters for a, entry in _ALGORITHMS.items()}
+  return _hparams.parse(
+      name, _entry(name).hyperparameters, given, registry
+  )
+
+
+def module_of(name: str) -> str:
+  """The name of the module that builds an algorithm.
+
+  Raises:
+    ValueError: If there is no such algorithm.
+  """
+  return f'{__name__}.{_entry(name).module}'
 
 
 def build(name: str, model_fn, **given):
@@ -105,51 +101,54 @@ def build(name: str, model_fn, **given):
   Raises:
     ValueError: If a hyperparameter is unknown, unused or impossible.
   """
-  hp = _parsed(name, given)
+  return build_parsed(name, model_fn, validate(name, given))
+
+
+def build_parsed(
+    name: str, model_fn, hp: _hparams.Hyperparameters
+):
+  """Builds an algorithm from what `validate` returned; see `build`."""
   for needed in hp.needed():
     if getattr(hp, needed) is None:
       raise ValueError(
           f'{needed}: no value given, and clients of {name} have memory here;'
           ' expected '
-          + _hyperparameters.meaning(type(hp), needed)
+          + _hparams.meaning(type(hp), needed)
       )
-  hp = hp.resolved()
-  module = importlib.import_module(
-      f'{__name__}.{_entry(name).module}'
-  )
+  module = importlib.import_module(module_of(name))
   return module.build(name, model_fn, hp)
 
 
-def trace_key(name: str, given: dict[str, Any]) -> tuple[Any, ...]:
+def trace_key(
+    name: str, given: Mapping[str, Any] | _hparams.Hyperparameters
+) -> Hashable:
   """What two runs must share to use one traced process.
 
   Args:
     name: One of `names()`.
-    given: Hyperparameters by name.
+    given: Hyperparameters by name, or what `validate` returned.
 
   Returns:
     A hashable value; equal for runs that differ only in what the state holds:
     numbers and the directory of clients' memory (see `set_hyperparameters`).
   """
-  hp = validate(name, given)
-  return (name,) + tuple(
-      (k, hp[k]) for k in _STRUCTURAL if k in hp
-  ) + (
-      ('schedule', _schedules.parse(hp['client_learning_rate_schedule']).kind),
-      ('weight_decay', bool(hp['weight_decay'])),
-      ('max_gradient_norm', hp['max_gradient_norm'] is not None),
-      ('relaxation', bool(hp['relaxation'])),
-  )
+  return (name, *_parsed(name, given).structure())
 
 
-def set_hyperparameters(process, state, name: str, given: dict[str, Any]):
+def set_hyperparameters(
+    process,
+    state,
+    name: str,
+    given: Mapping[str, Any] | _hparams.Hyperparameters,
+):
   """Puts other hyperparameters into the state of a traced process.
 
   Args:
     process: What `build` returned.
     state: Its state; before the first round also the accumulators follow.
     name: The algorithm's name.
-    given: Hyperparameters with the same `trace_key` as those of `build`.
+    given: Hyperparameters with the same `trace_key` as those of `build`, by
+      name or as `validate` returned them.
 
   Returns:
     The new state.
@@ -157,34 +156,36 @@ def set_hyperparameters(process, state, name: str, given: dict[str, Any]):
   Raises:
     RuntimeError: If clients cannot keep their memory in `state_dir`.
   """
-  hp = validate(name, given)
-  schedule = _schedules.parse(hp['client_learning_rate_schedule'])
-  values = dict(
-      hp,
-      learning_rate=hp['server_learning_rate'],
-      momentum=hp.get('server_momentum'),
-      schedule_rate=schedule.rate,
-      schedule_steps=schedule.steps,
-  )
-  hparams = process.get_hparams(state)
+  hp = _parsed(name, given)
+
+  def value(key):
+    if key.startswith('schedule_'):
+      schedule = hp.client_learning_rate_schedule
+      return getattr(schedule, key.removeprefix('schedule_'))
+    return hp.number(_RENAMED.get(key, key))
 
   def replaced(numbers):
     return type(numbers)(
-        (k, replaced(v) if hasattr(v, 'items') else float(values[k]))
+        (k, replaced(v) if hasattr(v, 'items') else float(value(k)))
         for k, v in numbers.items()
     )
 
-  state = process.set_hparams(state, replaced(hparams))
-  if hp['state_dir'] is not None:
-    state = process.with_state_dir(state, hp['state_dir'])
+  state = process.set_hparams(state, replaced(process.get_hparams(state)))
+  if hp.state_dir is not None:
+    state = process.with_state_dir(state, hp.state_dir)
   return state
 
 
+# What the server optimizer calls a hyperparameter of another name.
+_RENAMED = dict(
+    learning_rate='server_learning_rate', momentum='server_momentum'
+)
+
+
 def _parsed(name, given):
-  registry = {a: entry.hyperparameters for a, entry in _ALGORITHMS.items()}
-  return _hyperparameters.parse(
-      name, _entry(name).hyperparameters, given, registry
-  )
+  if isinstance(given, _hparams.Hyperparameters):
+    return given
+  return validate(name, given)
 
 
 def _entry(name):

@@ -18,9 +18,11 @@ equation (14).
 from collections.abc import Mapping, Sequence
 import math
 
+from tff_fedopt.algorithms import step_rule
+
 
 def check_all(
-    dual: tuple[str, float],
+    dual: step_rule.StepRule,
     gamma: float,
     rate: float,
     steps: Sequence[int],
@@ -30,7 +32,7 @@ def check_all(
   """Refuses or comments on values outside the stable range.
 
   Args:
-    dual: Rule (`constant` or `rho`) and number of a.
+    dual: The rule of a, `constant` or `rho`.
     gamma: γ.
     rate: η_l.
     steps: Numbers of local steps, see `LocalSteps.telling`; none if only the
@@ -51,14 +53,14 @@ def check_all(
     def value(name, common):
       return own.get(name, {}).get(client, common)  # pylint: disable=cell-var-from-loop
 
-    a = value('dual_step', dual[1])
+    a = value('dual_step', dual.number)
     whose = '' if client is None else f' of client {client!r}'
-    if dual[0] == 'rho' and a > 1:
+    if dual.rule == 'rho' and a > 1:
       raise ValueError(f'dual_step{whose}: ρ is {a:g}; expected at most 1')
     if not plain:
       continue
     warning = _check(
-        None if dual[0] == 'rho' else a,
+        None if dual.rule == 'rho' else a,
         value('gamma', gamma),
         value('client_learning_rate', rate),
         value('local_steps', steps),

@@ -106,9 +106,9 @@ class FedCmServerAsCode(FedCmServer):
 
 
 def build(name, model_fn, hp):
-  """Builds FedCM from resolved hyperparameters."""
+  """Builds FedCM from its hyperparameters."""
   del name
-  if hp['form'] == 'paper':
+  if hp.form == 'paper':
     local, server = FedCm(), FedCmServer()
   else:
     local, server = FedCmAsCode(), FedCmServerAsCode()

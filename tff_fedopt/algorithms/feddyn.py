@@ -110,12 +110,12 @@ class FedDynServer(finalizers.ServerMethod):
 
 
 def build(name, model_fn, hp):
-  """Builds FedDyn from resolved hyperparameters."""
+  """Builds FedDyn from its hyperparameters."""
   del name
   # If all start at x_t and count alike, the sum of the changes is the number of
   # clients times the mean that is sent anyway.
-  separate = bool(hp['relaxation']) or hp['client_weighting'] != 'uniform'
-  cls = FedDyn if hp['form'] == 'paper' else FedDynAsCode
+  separate = bool(hp.relaxation) or hp.client_weighting != 'uniform'
+  cls = FedDyn if hp.form == 'paper' else FedDynAsCode
   return assembly.compose(
       model_fn,
       hp,

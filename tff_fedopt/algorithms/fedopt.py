@@ -36,7 +36,7 @@ from tff_fedopt.optimizers import sgd
 
 def _server_momentum(hp):
   return sgd.Momentum(
-      learning_rate=hp['server_learning_rate'], momentum=hp['server_momentum']
+      learning_rate=hp.server_learning_rate, momentum=hp.server_momentum
   )
 
 
@@ -51,7 +51,7 @@ SERVER_OPTIMIZERS = dict(
 
 
 def build(name, model_fn, hp):
-  """Builds one of `SERVER_OPTIMIZERS` from resolved hyperparameters."""
+  """Builds one of `SERVER_OPTIMIZERS` from its hyperparameters."""
   local_half, server_half = local_adaptivity.halves(hp)
   training = assembly.local_training(hp, local_half)
   return assembly.compose(

@@ -166,12 +166,12 @@ def test_paper_form_is_algorithm_2(kind):
 
 def test_paper_defaults_are_the_papers():
   hp = algorithms.validate('fedyogi', dict(tau=0.1))
-  assert (hp['beta1'], hp['beta2'], hp['bias_correction']) == (0.9, 0.99, False)
-  assert hp['initial_accumulator'] == pytest.approx(0.01)  # τ²
+  assert (hp.beta1, hp.beta2, hp.bias_correction) == (0.9, 0.99, False)
+  assert hp.initial_accumulator == pytest.approx(0.01)  # τ²
   hp = algorithms.validate('fedyogi', dict(tau=0.1, form='code'))
-  assert (hp['beta2'], hp['bias_correction']) == (0.999, True)
-  assert hp['initial_accumulator'] == 0
-  assert algorithms.validate('fedadagrad', {})['beta1'] == 0
+  assert (hp.beta2, hp.bias_correction) == (0.999, True)
+  assert hp.initial_accumulator == 0
+  assert algorithms.validate('fedadagrad', {}).beta1 == 0
 
 
 def test_fedavgm_is_heavy_ball():

@@ -59,10 +59,10 @@ class FedProxAsCode(FedProx):
 
 
 def build(name, model_fn, hp):
-  """Builds FedProx from resolved hyperparameters."""
+  """Builds FedProx from its hyperparameters."""
   del name
   local_half, server_half = local_adaptivity.halves(hp)
-  cls = FedProx if hp['form'] == 'paper' else FedProxAsCode
+  cls = FedProx if hp.form == 'paper' else FedProxAsCode
   training = assembly.local_training(hp, cls(local_half), uses=('mu',))
   return assembly.compose(
       model_fn,

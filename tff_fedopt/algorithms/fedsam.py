@@ -46,7 +46,7 @@ class FedSam(local_method.LocalMethod):
 
 
 def build(name, model_fn, hp):
-  """Builds FedSAM from resolved hyperparameters."""
+  """Builds FedSAM from its hyperparameters."""
   del name
   return assembly.compose(
       model_fn,

@@ -36,6 +36,7 @@ Example:
 """
 
 import collections
+from collections.abc import Mapping
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -44,7 +45,6 @@ from tff_fedopt.algorithms import assembly
 from tff_fedopt.algorithms import optimizer_choice
 from tff_fedopt.processes import finalizers
 from tff_fedopt.processes import local_method
-from tff_fedopt.processes import per_client
 from tff_fedopt.processes import trees
 
 
@@ -118,7 +118,7 @@ class _Population:
   Clients' weights w_i are 1 but for those that are listed; ω_i = w_i / Σ w_j.
   """
 
-  def __init__(self, own: dict[str, dict[str, float]]):
+  def __init__(self, own: Mapping[str, Mapping[str, float]]):
     weights, gammas = own.get('weight', {}), own.get('gamma', {})
     self._weight = sum(weights.values()) - len(weights)
     # Σ w_i γ_i is γ times the weight of those without a γ_i, and the others'.
@@ -245,11 +245,11 @@ class FedVraServer(finalizers.ServerMethod):
 
 
 def build(name, model_fn, hp):
-  """Builds FedVRA or federated ADMM from resolved hyperparameters."""
+  """Builds FedVRA or federated ADMM from its hyperparameters."""
   del name
-  own = per_client.parse(hp['per_client'] or '{}')
+  own = hp.per_client.values
   population = _Population(own)
-  dual_rule, aggregation_rule = hp['dual_rule'], hp['aggregation_rule']
+  dual_rule, aggregation_rule = hp.dual_step.rule, hp.aggregation_step.rule
   method = FedVra(dual_rule, population)
   training = assembly.local_training(
       hp,

@@ -52,27 +52,23 @@ class Runner:
   def start(self, problem, name, **hp):
     """A process and its first state."""
     runtime.use()
-    fields = algorithms.hyperparameters(name).__dataclass_fields__
-    hp = dict(
-        dict(client_learning_rate=RATE, client_weighting='uniform'),
-        num_clients=len(problem.names),
-        **hp,
+    hp = algorithms.validate(
+        name,
+        {'client_learning_rate': RATE, 'client_weighting': 'uniform', **hp},
     )
-    assert set(hp) <= set(fields)
     key = (str(problem.initial), algorithms.trace_key(name, hp))
     if key not in self._made:
       state_dir = str(self._directory / str(len(self._made)))
-      self._made[key] = (
-          algorithms.build(name, problem.model_fn, state_dir=state_dir, **hp),
-          state_dir,
+      process = algorithms.build_parsed(
+          name, problem.model_fn, hp.placed(len(problem.names), state_dir)
       )
+      self._made[key] = process, state_dir
     process, state_dir = self._made[key]
-    state = process.initialize()
-    return (
-        process,
-        algorithms.set_hyperparameters(process, state, name, hp),
-        state_dir,
+    hp = hp.placed(len(problem.names), state_dir)
+    state = algorithms.set_hyperparameters(
+        process, process.initialize(), name, hp
     )
+    return process, state, state_dir
 
   def rounds(self, problem, cohorts, name, **hp):
     """A `Round` after each of the cohorts."""
@@ -609,7 +605,7 @@ def test_optimum_of_quadratics_whatever_the_local_steps(runner):
 
 
 def test_random_steps_are_a_function_of_client_and_round():
-  steps = local_steps.parse('random:2:4')
+  steps = local_steps.LocalSteps.parse('random:2:4')
   batches = tf.data.Dataset.range(3)
 
   def count(seed, round_num=0):
@@ -639,20 +635,20 @@ def test_batches_of_local_steps(text, listed, expected):
   if listed is not None:
     listed = tf.constant(listed, tf.int64)
   one = tf.constant(1, tf.int64)
-  batches = local_steps.parse(text).batches(
+  batches = local_steps.LocalSteps.parse(text).batches(
       tf.data.Dataset.range(3), listed, one, one
   )
   assert [int(b) for b in batches] == expected
-  nothing = local_steps.parse(text).batches(
+  nothing = local_steps.LocalSteps.parse(text).batches(
       tf.data.Dataset.range(0), listed, one, one
   )
   assert not list(nothing)
 
 
 def test_steps_of_a_client():
-  by_id = per_client.parse('{"local_steps": {"a": [3, 1], "b": 7}}')
+  own = per_client.PerClient.parse('{"local_steps": {"a": [3, 1], "b": 7}}')
   of = lambda i: list(
-      per_client.steps_of_client(by_id['local_steps'], i).numpy()
+      per_client.steps_of_client(own.values['local_steps'], i).numpy()
   )
   assert [of('a'), of('b'), of('c')] == [[3, 1], [7], [0]]
 

@@ -149,13 +149,13 @@ class SynchronisedServer(finalizers.ServerMethod):
 def halves(hp):
   """The client half, and the server half given the client optimizer."""
   plain_server = lambda optimizer: finalizers.ServerMethod()
-  if hp['client_state'] == 'sync':
+  if hp.client_state == 'sync':
     return Synchronised(), SynchronisedServer
-  if hp['correction'] == 'local':
-    return LocalCorrection(hp['form']), plain_server
-  if hp['correction'] == 'global':
+  if hp.correction == 'local':
+    return LocalCorrection(hp.form), plain_server
+  if hp.correction == 'global':
     return (
-        GlobalCorrection(hp['form']),
+        GlobalCorrection(hp.form),
         lambda optimizer: GlobalCorrectionServer(),
     )
   return local_method.LocalMethod(), plain_server

@@ -42,17 +42,20 @@ class Runner:
   def process(self, problem, name, **hp):
     """The process, its state with these hyperparameters, and its state_dir."""
     runtime.use()
-    hp.setdefault('num_clients', len(problem.names))
+    hp = algorithms.validate(name, hp)
     key = (problem.dtype, str(problem.initial), algorithms.trace_key(name, hp))
     if key not in self._made:
       state_dir = str(self._directory / str(len(self._made)))
-      process = algorithms.build(
-          name, problem.model_fn, state_dir=state_dir, **hp
+      process = algorithms.build_parsed(
+          name, problem.model_fn, hp.placed(len(problem.names), state_dir)
       )
       self._made[key] = process, state_dir
     process, state_dir = self._made[key]
     state = algorithms.set_hyperparameters(
-        process, process.initialize(), name, hp
+        process,
+        process.initialize(),
+        name,
+        hp.placed(len(problem.names), state_dir),
     )
     return process, state, state_dir
 
@@ -627,6 +630,8 @@ def test_registered_clients_cost_nothing(tmp_path):
         ('fedcm', dict(alpha=0.0), 'alpha: 0.0; expected above 0'),
         ('fedcm', dict(client_optimizer='adam'), 'use client_optimizer=sgd'),
         ('scaffold', dict(num_clients=1.5), 'expected a whole number'),
+        ('fedavg', dict(state_dir='x'), 'state_dir is not used here'),
+        ('fedinit', dict(num_clients=4), 'num_clients is not used here'),
     ],
     ids=lambda x: x if isinstance(x, str) else '',
 )
@@ -638,7 +643,6 @@ def test_one_line_says_what_is_missing(name, hp, message):
 
 def test_trace_key_follows_what_is_kept():
   key = algorithms.trace_key
-  assert key('fedavg', dict(state_dir='a')) == key('fedavg', dict(state_dir='b'))
   assert key('fedinit', dict(state_dir='a')) == key('fedinit', dict(state_dir='b'))
   assert key('fedinit', dict(relaxation=0.1)) == key(
       'fedinit', dict(relaxation=-0.2)

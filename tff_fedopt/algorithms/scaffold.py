@@ -104,9 +104,9 @@ class ScaffoldServer(finalizers.ServerMethod):
 
 
 def build(name, model_fn, hp):
-  """Builds SCAFFOLD from resolved hyperparameters."""
+  """Builds SCAFFOLD from its hyperparameters."""
   del name
-  method = ScaffoldOption1() if hp['option'] == 1 else Scaffold()
+  method = ScaffoldOption1() if hp.option == 1 else Scaffold()
   return assembly.compose(
       model_fn,
       hp,

@@ -209,14 +209,16 @@ def _algorithm(task, size, algorithm, hyperparameters, drawn=False):
     runtime.use()
     model_fn, examples = task()
     state_dir = os.path.join(tempfile.mkdtemp(), 'state')
-    process = algorithms.build(
+    hp = algorithms.validate(
         algorithm,
-        model_fn,
-        client_learning_rate=0.01,
-        client_weighting='uniform',
-        num_clients=_REGISTERED,
-        state_dir=state_dir,
-        **hyperparameters,
+        dict(
+            client_learning_rate=0.01,
+            client_weighting='uniform',
+            **hyperparameters,
+        ),
+    )
+    process = algorithms.build_parsed(
+        algorithm, model_fn, hp.placed(_REGISTERED, state_dir)
     )
     datasets = _datasets(examples, size, _named)
     data = _inputs(range(size.clients), datasets)

@@ -87,7 +87,9 @@ def _hyperparameter_fields() -> dict[str, dict[str, dataclasses.Field]]:
 def _kind(fields) -> type:
   kind = next(iter(fields.values())).type
   alternatives = [t for t in typing.get_args(kind) if t is not type(None)]
-  return alternatives[0] if alternatives else kind
+  kind = alternatives[0] if alternatives else kind
+  # What is parsed is written as text.
+  return kind if kind in (bool, float, int) else str
 
 
 def _meaning(fields) -> str:

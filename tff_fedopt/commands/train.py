@@ -61,10 +61,10 @@ def _run(values: flags.FlagValues, arguments: list[str]) -> int:
   """Runs and prints how it ended."""
   del arguments
   spec = run_flags.spec(values)
-  run_dir = _run_dir(values, spec)
   if values.resume and values.overwrite:
     raise ValueError('--resume and --overwrite; expected one of them')
   command_line.check_data_dir(spec.data_dir)
+  run_dir = _run_dir(values, spec)
   command_line.check_folder('--run_dir', run_dir)
   names = {f.name for f in dataclasses.fields(spec_lib.RunOptions)}
   options = spec_lib.RunOptions(**{

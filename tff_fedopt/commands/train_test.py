@@ -1,5 +1,6 @@
 """Tests of the training command."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -41,9 +42,8 @@ def test_flags_become_the_run(tmp_path, capsys):
   assert code == 0
   spec = json.loads((run_dir / 'config.json').read_text())['spec']
   assert spec['algorithm'] == 'fedadam' and spec['seed'] == 3
-  assert spec['hyperparameters'] == {
-      'tau': 0.01, 'server_learning_rate': 0.1, 'bias_correction': True
-  }
+  given = {'tau': 0.01, 'server_learning_rate': 0.1, 'bias_correction': True}
+  assert spec['hyperparameters'].items() >= given.items()
   assert spec['task_options'] == {'noise': 2}
   assert not (run_dir / 'tensorboard').exists()
   out, err = capsys.readouterr()
@@ -59,7 +59,7 @@ def test_flags_become_the_run(tmp_path, capsys):
   assert _train('--seed=3', *same) == 0
   assert 'done (finished before; not run again)' in capsys.readouterr().out
   assert _train('--seed=4', *same) == 2
-  assert 'holds another run (seed 3 there, 4 asked for)' in (
+  assert 'holds another run: stored with seed 3, now 4;' in (
       capsys.readouterr().err
   )
 
@@ -137,8 +137,8 @@ def test_help_names_every_hyperparameter_and_its_users(capsys):
   assert train.main(['--help']) == 0
   lines = capsys.readouterr().out.splitlines()
   for name in algorithms.names():
-    fields = set(algorithms.hyperparameters(name).__dataclass_fields__)
-    for field in fields - {'state_dir'}:  # Part of the run directory.
+    taken = dataclasses.fields(algorithms.hyperparameters(name))
+    for field in {f.name for f in taken} - {'state_dir'}:  # Part of the run directory.
       assert any(
           line.startswith((f'  --{field}: ', f'  --[no]{field}: '))
           for line in lines

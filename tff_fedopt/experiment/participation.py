@@ -12,14 +12,17 @@ Source: FedVRA, Algorithm 1, whose server samples client i with probability p_i.
 """
 
 from collections.abc import Mapping
+import dataclasses
+import json
 import typing
 from typing import Any, Protocol
 
+import immutabledict
 import numpy as np
 
 from tff_fedopt.processes import per_client
 
-KINDS = ('equal', 'examples')
+KINDS = ('equal', 'examples', 'listed')
 
 # From here on a client is certain to take part.
 _CERTAIN = 1 - 1e-9
@@ -36,41 +39,61 @@ class SizedClients(Protocol):
   sizes: np.ndarray | None
 
 
-def parse(text: str) -> str | dict[str, float]:
-  """Reads the text.
+@dataclasses.dataclass(frozen=True)
+class Participation:
+  """How likely clients are to take part.
 
-  Args:
-    text: See the module's docstring.
-
-  Returns:
-    One of `KINDS`, or weights by client id.
-
-  Raises:
-    ValueError: One line: what is wrong, and what would be right.
+  Attributes:
+    kind: One of `KINDS`.
+    weights: Weight by client id, in sorted order; only of kind `listed`.
   """
-  if text in KINDS:
-    return text
-  given = per_client.read_object('participation', text)
-  if not given:
-    raise ValueError(
-        f'participation: {text!r:.60}; expected {", ".join(KINDS)}, or JSON such'
-        ' as {"client id": 2.5}'
-    )
-  for client_id, weight in given.items():
-    is_number = type(weight) in (int, float)
-    if not is_number or not 0 < weight <= per_client.LARGEST:
+
+  kind: str = 'equal'
+  weights: Mapping[str, float] = immutabledict.immutabledict()
+
+  @classmethod
+  def parse(cls, given: 'str | Participation') -> 'Participation':
+    """Reads the text.
+
+    Args:
+      given: See the module's docstring; what is parsed stays what it is.
+
+    Returns:
+      A `Participation`.
+
+    Raises:
+      ValueError: One line: what is wrong, and what would be right.
+    """
+    if isinstance(given, cls):
+      return given
+    text = given.strip() if isinstance(given, str) else given
+    if text in ('equal', 'examples'):
+      return cls(text)
+    found = per_client.read_object('participation', text)
+    if not found:
       raise ValueError(
-          f'participation: weight of {client_id!r} is {weight!r:.60}; expected a'
-          f' number above 0, at most {per_client.LARGEST:g}'
+          f'participation: {given!r:.60}; expected equal, examples, or JSON such'
+          ' as {"client id": 2.5}'
       )
-  return {client_id: float(weight) for client_id, weight in given.items()}
+    weights = {
+        i: per_client.number(f'participation: weight of {i!r}', weight)
+        for i, weight in sorted(found.items())
+    }
+    return cls('listed', immutabledict.immutabledict(weights))
+
+  def __str__(self):
+    if self.kind == 'listed':
+      return json.dumps(dict(self.weights), ensure_ascii=False)
+    return self.kind
 
 
-def of_clients(text: str, client_data: Any, size: int) -> np.ndarray | None:
+def of_clients(
+    likely: Participation, client_data: Any, size: int
+) -> np.ndarray | None:
   """How likely each client of a data set is to take part.
 
   Args:
-    text: See the module's docstring.
+    likely: The rule.
     client_data: The clients. `examples` needs its attribute `sizes`, int64
       [clients], in the order of `client_ids`.
     size: m, the size of the cohort, on average where it varies.
@@ -82,11 +105,10 @@ def of_clients(text: str, client_data: Any, size: int) -> np.ndarray | None:
     ValueError: If the data have no such client, or do not say how many examples
       clients have.
   """
-  given = parse(text)
-  if given == 'equal':
+  if likely.kind == 'equal':
     return None
-  if isinstance(given, Mapping):
-    return probabilities(_listed(given, client_data.client_ids), size)
+  if likely.kind == 'listed':
+    return probabilities(_listed(likely.weights, client_data.client_ids), size)
   is_sized = isinstance(client_data, SizedClients)
   sizes = client_data.sizes if is_sized else None
   if sizes is None:

@@ -15,6 +15,11 @@ def _clients(sizes):
   )
 
 
+def _of_clients(text, clients, size):
+  likely = participation.Participation.parse(text)
+  return participation.of_clients(likely, clients, size)
+
+
 @pytest.mark.parametrize(
     'weights,size,expected',
     [
@@ -35,12 +40,12 @@ def test_in_proportion_to_the_weights_and_at_most_one(weights, size, expected):
 
 def test_of_clients():
   clients = _clients([1, 2, 3, 4])
-  assert participation.of_clients('equal', clients, 2) is None
+  assert _of_clients('equal', clients, 2) is None
   np.testing.assert_allclose(
-      participation.of_clients('examples', clients, 2), [0.2, 0.4, 0.6, 0.8]
+      _of_clients('examples', clients, 2), [0.2, 0.4, 0.6, 0.8]
   )
   np.testing.assert_allclose(
-      participation.of_clients('{"c": 2, "a": 3.0}', _clients(None), 2),
+      _of_clients('{"c": 2, "a": 3.0}', _clients(None), 2),
       [6 / 7, 2 / 7, 4 / 7, 2 / 7],
   )
 
@@ -64,5 +69,5 @@ def test_of_clients():
 )
 def test_what_cannot_be_is_one_line(text, message):
   with pytest.raises(ValueError, match='^participation: ') as error:
-    participation.of_clients(text, _clients(None), 2)
+    _of_clients(text, _clients(None), 2)
   assert message in str(error.value) and '\n' not in str(error.value)

@@ -75,16 +75,16 @@ class Programs:
     probabilities = participation.of_clients(
         spec.participation, task.train, spec.cohort_size
     )
-    given = _placed(spec, num_clients, state_dir)
-    trace_key = algorithms.trace_key(spec.algorithm, given)
+    hp = spec.hyperparameters.placed(num_clients, os.path.abspath(state_dir))
+    trace_key = algorithms.trace_key(spec.algorithm, hp)
 
     def trace():
-      process = algorithms.build(spec.algorithm, task.model_fn, **given)
+      process = algorithms.build_parsed(spec.algorithm, task.model_fn, hp)
       return process, process.initialize()
 
     process, state = self._process.get((task_key, trace_key), trace)
     state = algorithms.set_hyperparameters(
-        process, state, spec.algorithm, given
+        process, state, spec.algorithm, hp
     )
     process.check_clients(state, task.train.client_ids)
     return Program(
@@ -125,16 +125,3 @@ def _load(spec):
       local_epochs=spec.local_epochs,
       **spec.task_options,
   )
-
-
-def _placed(spec, num_clients, state_dir):
-  """The hyperparameters, and what only the running program can know."""
-  fields = {
-      f.name
-      for f in dataclasses.fields(algorithms.hyperparameters(spec.algorithm))
-  }
-  known = dict(num_clients=num_clients, state_dir=os.path.abspath(state_dir))
-  return {
-      **{name: value for name, value in known.items() if name in fields},
-      **spec.hyperparameters,
-  }

@@ -13,6 +13,7 @@ import pandas as pd
 
 import tasks
 from tff_fedopt.experiment import files
+from tff_fedopt.experiment import identity
 from tff_fedopt.experiment import round_log
 from tff_fedopt.experiment import spec as spec_lib
 
@@ -142,10 +143,12 @@ class RunDir:
         )
       return None
     config = _read_json(self._config)
-    if config.get('fingerprint') != spec.fingerprint():
+    now = spec.identity()
+    if config.get('fingerprint') != now.sha:
+      stored = identity.Identity.from_json(config.get('identity', {}))
+      what = '; '.join(identity.differences(stored, now))
       raise RunDirError(
-          f'{self.path} holds another run ({_difference(config, spec)});'
-          ' choose another run directory'
+          f'{self.path} holds another run: {what}; choose another run directory'
       )
     if self.provenance().get('status') in FINISHED:
       return dataclasses.replace(self.result(spec), reused=True)
@@ -173,7 +176,12 @@ class RunDir:
 
   def claim(self, spec: spec_lib.RunSpec) -> None:
     """Makes it the run's directory; only after nothing about it is wrong."""
-    config = {'fingerprint': spec.fingerprint(), 'spec': spec.to_json()}
+    now = spec.identity()
+    config = {
+        'fingerprint': now.sha,
+        'identity': now.to_json(),
+        'spec': spec.to_json(),
+    }
     files.write_json(self._config, config)
 
   def provenance(self) -> dict[str, Any]:
@@ -199,15 +207,3 @@ def _read_json(path) -> dict[str, Any]:
     raise RunDirError(
         f'{path} is damaged; delete its directory to start again'
     ) from e
-
-
-def _difference(config, spec) -> str:
-  """Names the fields in which a stored run differs from the one asked for."""
-  stored, asked = config.get('spec', {}), spec.to_json()
-  if bool(stored.get('data_dir')) == bool(asked['data_dir']):
-    del asked['data_dir']  # Where the data is does not matter.
-  return ', '.join(
-      f'{name} {stored.get(name)} there, {value} asked for'
-      for name, value in asked.items()
-      if stored.get(name) != value
-  ) or 'written by another version'

@@ -97,17 +97,17 @@ class _Attempt:
     self._store = checkpoint_lib.Store(
         directory.checkpoints, options.keep_checkpoints
     )
-    self._fingerprint = spec.fingerprint()
+    self._identity = spec.identity()
     self._saved_round = 0
 
   def run(self) -> None:
     """Runs; writes the final provenance."""
-    last = self._store.load(self._program.initial_state, self._fingerprint)
+    last = self._store.load(self._program.initial_state, self._identity.sha)
     if last is None:
       # What a run left that ended before its first checkpoint.
       shutil.rmtree(self._directory.client_state, ignore_errors=True)
       last = checkpoint_lib.Checkpoint(
-          0, self._program.initial_state, {}, self._fingerprint
+          0, self._program.initial_state, {}, self._identity.sha
       )
     else:
       self._saved_round = last.round
@@ -215,7 +215,7 @@ class _Attempt:
                 self._directory.metrics.name: self._metrics.position,
                 self._directory.timing.name: self._timing.position,
             },
-            self._fingerprint,
+            self._identity.sha,
         )
         if self._board:
           self._board.append(result.round, time.time(), row)
@@ -281,9 +281,10 @@ class _Attempt:
         'rounds': rounds_done,
         'seed': self._spec.seed,
         'profile': self._spec.profile,
-        'spec_sha': self._fingerprint,
-        'task_sha': spec_lib.sha256(task.fingerprint()),
-        'task': task.fingerprint(),
+        'fingerprint': self._identity.sha,
+        'task_sha': self._identity.task_sha,
+        'identity': self._identity.to_json(),
+        'task': task.summary(),
         'data_kind': task.data_kind,
         # Of one client in one round, read off the types of what is sent.
         'bytes_down': process.bytes_down,

@@ -152,7 +152,7 @@ def test_directory_of_a_finished_run(reference, programs):
   assert origin['tff'] == '0.87.0' and origin['data_kind'] == 'synthetic'
   assert origin['cores'] == len(os.sched_getaffinity(0))
   assert origin['task'] == {'clients': 4, 'batch': 2}
-  assert origin['spec_sha'] == _spec().fingerprint()
+  assert origin['fingerprint'] == _spec().fingerprint()
   assert 0 < origin['wall_seconds'] < 100
   # Two weights each way, four bytes each.
   assert (origin['bytes_down'], origin['bytes_up']) == (8, 8)
@@ -312,7 +312,7 @@ def test_one_traced_process_for_numbers_that_the_state_holds(
 
 def test_directories_that_are_refused(tmp_path, reference):
   with pytest.raises(
-      run_dir.RunDirError, match='holds another run .rounds 6 there, 7 asked'
+      run_dir.RunDirError, match='holds another run: stored with rounds 6, now 7;'
   ):
     runner.run_experiment(_spec(rounds=7), reference, resume=True)
   (tmp_path / 'thesis.txt').write_text('')

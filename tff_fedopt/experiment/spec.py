@@ -1,13 +1,14 @@
-"""What one run is: a frozen, checked value with a fingerprint."""
+"""What one run is: a frozen, checked, resolved value."""
 
 from collections.abc import Hashable, Mapping
 import dataclasses
-import hashlib
-import json
 from typing import Any
 
+import immutabledict
+
 from tasks import task as task_lib
-from tff_fedopt.experiment import participation
+from tff_fedopt.experiment import identity as identity_lib
+from tff_fedopt.experiment import participation as participation_lib
 from tff_fedopt.experiment import sampling
 
 # The published settings of the task are the defaults of these.
@@ -18,29 +19,31 @@ _FROM_TASK = ('rounds', 'cohort_size', 'batch_size', 'local_epochs')
 class RunSpec:
   """One run: everything that decides its numbers, and nothing else.
 
-  Construction checks every value without loading TensorFlow, and fills in the
-  published settings of the task where None is given.
+  Construction checks every value without loading TensorFlow or reading data,
+  fills in what is not given, and parses the rest, so that runs of one meaning
+  are equal however they were written.
 
   Attributes:
     task: A name of `tasks.names()`.
     algorithm: A name of `algorithms.names()`.
-    hyperparameters: Values by name; the algorithm's defaults for the others.
+    hyperparameters: Values by name, or what `algorithms.validate` returned,
+      which is what they become.
     rounds: Number of rounds.
     cohort_size: Clients per round.
     batch_size: Examples per local step.
     local_epochs: Passes over a client's examples per round.
     seed: Seed of everything random, 0 or above.
     profile: `quick`, `small` or `paper`.
-    data_dir: Folder of the data files. Only whether there is one counts for
-      the fingerprint: the same run may find its data elsewhere.
-    task_options: Options of the task, by name.
+    data_dir: Folder of the data files. For the fingerprint their content
+      counts, wherever they are.
+    task_options: Options of the task, by name; all of them once made.
     evaluate_every: Rounds between two evaluations; the last round always is.
     validation_examples: Use only so many examples; None for all.
     cohorts: How many clients take part, one of `sampling.COHORTS`: always
       `cohort_size`, or each client by itself and so many on average.
     participation: How likely each client is to take part: `equal`, `examples`
-      (in proportion to its number of examples), or weights as JSON text; see
-      `experiment.participation`.
+      (in proportion to its number of examples), or weights as JSON text; a
+      `participation.Participation` once made.
 
   Raises:
     ValueError: One line that names what is unknown or impossible.
@@ -48,7 +51,7 @@ class RunSpec:
 
   task: str
   algorithm: str
-  hyperparameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  hyperparameters: Any = immutabledict.immutabledict()
   rounds: int | None = None
   cohort_size: int | None = None
   batch_size: int | None = None
@@ -56,11 +59,11 @@ class RunSpec:
   seed: int = 0
   profile: str = 'quick'
   data_dir: str | None = None
-  task_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  task_options: Mapping[str, Any] = immutabledict.immutabledict()
   evaluate_every: int = 1
   validation_examples: int | None = None
   cohorts: str = 'fixed'
-  participation: str = 'equal'
+  participation: Any = 'equal'
 
   def __post_init__(self):
     import tasks
@@ -71,15 +74,20 @@ class RunSpec:
     _check_choice('profile', self.profile, task_lib.PROFILES)
     _check_choice('kind of cohorts', self.cohorts, sampling.COHORTS)
     info = tasks.info(self.task)
-    algorithms.validate(self.algorithm, dict(self.hyperparameters))
-    info.resolve(self.profile, dict(self.task_options))
-
-    self._set('hyperparameters', _plain(self.hyperparameters))
-    self._set('task_options', _plain(self.task_options))
-    likely = participation.parse(self.participation)
-    if likely not in participation.KINDS:
-      # However it was written.
-      self._set('participation', canonical_json(_plain(likely)))
+    if isinstance(self.hyperparameters, Mapping):
+      hp = algorithms.validate(self.algorithm, self.hyperparameters)
+      self._set('hyperparameters', hp)
+    if self.hyperparameters.state_dir is not None:
+      raise ValueError(
+          "state_dir: clients' memory is in the run's directory; leave state_dir"
+          ' out'
+      )
+    options = info.resolve(self.profile, self.task_options)
+    self._set('task_options', immutabledict.immutabledict(options))
+    self._set(
+        'participation',
+        participation_lib.Participation.parse(self.participation),
+    )
     self._set('data_dir', None if self.data_dir is None else str(self.data_dir))
     for name in _FROM_TASK:
       if getattr(self, name) is None:
@@ -95,7 +103,12 @@ class RunSpec:
 
   def to_json(self) -> dict[str, Any]:
     """Returns the fields as values that JSON can hold."""
-    return dataclasses.asdict(self)
+    values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+    return values | dict(
+        hyperparameters=self.hyperparameters.to_json(),
+        task_options=dict(self.task_options),
+        participation=str(self.participation),
+    )
 
   @classmethod
   def from_json(cls, values: Mapping[str, Any]) -> 'RunSpec':
@@ -109,18 +122,30 @@ class RunSpec:
       _check_choice('field of a run', name, fields)
     return cls(**values)
 
-  def fingerprint(self) -> str:
-    """Returns the SHA-256 of the run's canonical JSON, in hex."""
-    values = self.to_json()
-    values['data_dir'] = values['data_dir'] is not None
-    # Runs from before there was a choice keep their fingerprint.
-    for name, only in (('cohorts', 'fixed'), ('participation', 'equal')):
-      if values[name] == only:
-        del values[name]
-    return sha256(values)
+  def settings(self) -> dict[str, Any]:
+    """Returns every setting by name, as JSON values; none is left out as None.
 
-  def __hash__(self):
-    return hash(self.fingerprint())
+    Where the data are is no setting.
+    """
+    values = self.to_json()
+    hyperparameters = values.pop('hyperparameters')
+    options = values.pop('task_options')
+    del values['data_dir']
+    values.update(hyperparameters)
+    values.update((f'task option {n}', v) for n, v in options.items())
+    return {name: v for name, v in values.items() if v is not None}
+
+  def identity(self) -> identity_lib.Identity:
+    """Returns what the run's numbers belong to: settings, data and code.
+
+    Raises:
+      ValueError: If a data file is missing (`tasks.data.sources.DataError`).
+    """
+    return identity_lib.of(self)
+
+  def fingerprint(self) -> str:
+    """Returns the SHA-256 of the run's identity, in hex; raises as that does."""
+    return self.identity().sha
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,30 +190,13 @@ def group_key(spec: RunSpec) -> Hashable:
 
   return (
       task_key(spec),
-      algorithms.trace_key(spec.algorithm, dict(spec.hyperparameters)),
+      algorithms.trace_key(spec.algorithm, spec.hyperparameters),
   )
 
 
 def model_key(spec: RunSpec) -> Hashable:
   """What two runs must share to use one evaluator of models."""
-  return (
-      spec.task,
-      spec.profile,
-      spec.data_dir,
-      canonical_json(dict(spec.task_options)),
-  )
-
-
-def canonical_json(values: Any) -> str:
-  """The one JSON text of a value: sorted keys, no spaces, finite numbers."""
-  return json.dumps(
-      values, sort_keys=True, separators=(',', ':'), allow_nan=False
-  )
-
-
-def sha256(values: Any) -> str:
-  """The SHA-256 of a value's canonical JSON, in hex."""
-  return hashlib.sha256(canonical_json(values).encode('utf-8')).hexdigest()
+  return (spec.task, spec.profile, spec.data_dir, spec.task_options)
 
 
 def _check_choice(what, value, choices):
@@ -196,19 +204,6 @@ def _check_choice(what, value, choices):
     raise ValueError(
         f'unknown {what} {value!r}; one of {", ".join(choices) or "none"}'
     )
-
-
-def _plain(values):
-  """A dictionary whose whole numbers do not depend on how they were written."""
-
-  def number(value):
-    if hasattr(value, 'item'):
-      value = value.item()  # A NumPy scalar.
-    if isinstance(value, float) and value.is_integer():
-      return int(value)
-    return value
-
-  return {name: number(value) for name, value in sorted(values.items())}
 
 
 def _whole(name, value, minimum):

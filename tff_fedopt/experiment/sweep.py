@@ -64,11 +64,11 @@ def run_all(
   if jobs < 1:
     raise ValueError(f'jobs: {jobs}; expected 1 or more')
   out_dir = pathlib.Path(out_dir)
-  unique = list({spec.fingerprint(): spec for spec in specs}.values())
+  unique = list(dict.fromkeys(specs))
   results = {}
 
   def collect(result):
-    results[result.spec.fingerprint()] = result
+    results[result.spec] = result
     if on_result:
       on_result(result)
 
@@ -103,7 +103,7 @@ def run_all(
     for count, spec in enumerate(order, 1):
       label = f'[{count}/{len(order)}] {name(spec)}'
       collect(_result(spec, out_dir, **cells.run(spec, label)))
-  return [results[spec.fingerprint()] for spec in specs]
+  return [results[spec] for spec in specs]
 
 
 class Cells:

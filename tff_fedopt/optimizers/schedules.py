@@ -35,6 +35,46 @@ class Schedule:
   rate: float = 1.0
   steps: float = 1.0
 
+  @classmethod
+  def parse(cls, given: 'str | Schedule') -> 'Schedule':
+    """Reads a schedule from its text.
+
+    Args:
+      given: See the module's docstring; a schedule stays what it is.
+
+    Returns:
+      A `Schedule`.
+
+    Raises:
+      ValueError: If the text is none of the forms above.
+    """
+    if isinstance(given, cls):
+      return given
+    kind, *numbers = str(given).strip().split(':')
+    try:
+      rate, steps = (float(n) for n in numbers) if numbers else (1.0, 1.0)
+    except ValueError:
+      rate = steps = 0.0
+    usable = (
+        kind in KINDS
+        and (kind == 'constant') == (not numbers)
+        and 0 < rate < float('inf')
+        and 0 < steps < float('inf')
+    )
+    if not usable:
+      raise ValueError(
+          f'client_learning_rate_schedule: {given!r}; expected constant,'
+          ' exponential:RATE:STEPS, inverse_sqrt:RATE:STEPS or'
+          ' inverse_linear:RATE:STEPS with RATE and STEPS above 0'
+      )
+    return cls(kind, rate, steps)
+
+  def __str__(self):
+    if self.kind == 'constant':
+      return self.kind
+    numbers = (repr(n).removesuffix('.0') for n in (self.rate, self.steps))
+    return ':'.join((self.kind, *numbers))
+
   def factor(self, round_num: Any, rate: Any, steps: Any) -> Any:
     """What η_l is multiplied by in round `round_num`.
 
@@ -57,37 +97,3 @@ class Schedule:
     if self.kind == 'inverse_linear':
       return 1 / (1 + rate * t)
     return tf.ones([], tf.float64)
-
-
-def parse(text: str) -> Schedule:
-  """Reads a schedule from its text.
-
-  Args:
-    text: See the module's docstring.
-
-  Returns:
-    A `Schedule`.
-
-  Raises:
-    ValueError: If the text is none of the forms above.
-  """
-  wanted = (
-      'expected constant, exponential:RATE:STEPS, inverse_sqrt:RATE:STEPS or'
-      ' inverse_linear:RATE:STEPS with RATE and STEPS above 0'
-  )
-  kind, *numbers = str(text).split(':')
-  try:
-    rate, steps = (float(n) for n in numbers) if numbers else (1.0, 1.0)
-  except ValueError:
-    raise ValueError(
-        f'client_learning_rate_schedule: {text!r}; {wanted}'
-    ) from None
-  usable = (
-      kind in KINDS
-      and (kind == 'constant') == (not numbers)
-      and 0 < rate < float('inf')
-      and 0 < steps < float('inf')
-  )
-  if not usable:
-    raise ValueError(f'client_learning_rate_schedule: {text!r}; {wanted}')
-  return Schedule(kind, rate, steps)

@@ -10,9 +10,10 @@ import pytest
 import tasks
 from tff_fedopt import papers
 from tff_fedopt.tables import plan as plan_lib
-from tff_fedopt.tables import record
 from tff_fedopt.tables import results as results_lib
 from tff_fedopt.tables import session
+from tff_fedopt.tables import stamp
+from tff_fedopt.tables import store
 from tff_fedopt.tables.report import latex
 from tff_fedopt.tables.report import markdown
 from tff_fedopt.tables.report import plots
@@ -23,7 +24,7 @@ def _result(run, folder, value, train=None, status='done', data='synthetic'):
   """A run whose validation metric rises to `value` (in the metric's unit)."""
   name = tasks.info(run.task).metric.name
   scale = tasks.info(run.task).metric.scale
-  folder = folder / run.fingerprint()
+  folder = folder / str(hash(run))
   folder.mkdir(parents=True, exist_ok=True)
   provenance = {'data_kind': data, 'cores': 2}
   (folder / 'provenance.json').write_text(json.dumps(provenance))
@@ -46,10 +47,18 @@ def _reduced(table, tmp_path, value_of, **options):
   options = plan_lib.Options(**options)
   planned = plan_lib.plan(table, options)
   results = {
-      run.fingerprint(): _result(run, tmp_path, **value_of(run))
+      run: _result(run, tmp_path, **value_of(run))
       for run in plan_lib.run_specs([planned])
   }
   return results_lib.reduce(table, options, planned, results)
+
+
+def _rows(result):
+  """The table as rows."""
+  return store.rows(
+      result,
+      {c.cell.key: stamp.of(c.planned, 'last:8') for c in result.cells},
+  )
 
 
 # Values in percent of the row CIFAR-10, by algorithm.
@@ -186,14 +195,14 @@ def test_diverged_and_failed_are_shown_as_such(tmp_path):
   assert by_column['FedAvg'].mean is None
   assert '| diverged' in markdown.render(result)
   assert by_column['FedAvgM'].status == 'failed'
-  assert record.number(record.of(result)[4]['ours_mean']) is None
+  assert _rows(result)['ours_mean'][4] == ''
 
 
 def test_candidate_is_chosen_by_the_training_metric(tmp_path):
   # The second rate trains best; the third would validate best.
   table = papers.get('afo_lr_decay')
   rates = sorted(
-      run.hyperparameters['client_learning_rate']
+      run.hyperparameters.client_learning_rate
       for run in plan_lib.run_specs([
           plan_lib.plan(
               table,
@@ -204,7 +213,7 @@ def test_candidate_is_chosen_by_the_training_metric(tmp_path):
   numbers = {rates[0]: (10, 50), rates[1]: (40, 60), rates[2]: (20, 70)}
 
   def value_of(run):
-    train, value = numbers[run.hyperparameters['client_learning_rate']]
+    train, value = numbers[run.hyperparameters.client_learning_rate]
     return {'train': train, 'value': value}
 
   result = _reduced(
@@ -223,16 +232,19 @@ def test_spec_sha_changes_with_settings_and_candidates():
       plan_lib.plan(table, plan_lib.Options(**one, **more))
       for more in ({}, {}, {'rounds': 7})
   )
-  assert a.spec_sha == b.spec_sha != c.spec_sha
   more = dataclasses.replace(a, candidates=a.candidates + c.candidates)
-  assert more.spec_sha != a.spec_sha
+  a, b, c, more = (stamp.of(cell, 'last:8') for cell in (a, b, c, more))
+  assert a.spec_sha == b.spec_sha
+  assert stamp.differences(a, c) == ['stored with rounds 40, now 7']
+  assert stamp.differences(a, more) == ['candidates: 1 stored, 2 now']
+  assert len({s.spec_sha for s in (a, c, more)}) == 3
 
 
 def test_records_survive_a_round_trip(tmp_path):
-  records = record.of(_main(tmp_path))
-  record.write(tmp_path / 'table.csv', records)
-  assert record.read(tmp_path / 'table.csv') == records
-  first = records[0]
+  rows = _rows(_main(tmp_path))
+  store.write(tmp_path / 'table.csv', rows)
+  assert store.read(tmp_path / 'table.csv').equals(rows)
+  first = rows.iloc[0]
   assert first['ours_mean'] == '70' and first['paper_value'] == '72.1'
   assert first['data'] == 'synthetic' and first['cores'] == '2'
 
@@ -241,15 +253,13 @@ def test_merge_replaces_cells_and_drops_old_ones():
   def row(column, value):
     return {'panel': '', 'row': 'r', 'column': column, 'ours_mean': value}
 
-  merged = record.merge(
-      [row('a', '1'), row('b', '2'), row('gone', '3')],
-      [row('b', '5')],
+  merged = store.merge(
+      pd.DataFrame([row('a', '1'), row('b', '2'), row('gone', '3')]),
+      pd.DataFrame([row('b', '5')]),
       [('', 'r', 'b'), ('', 'r', 'a'), ('', 'r', 'c')],
   )
-  assert [(r['column'], r['ours_mean']) for r in merged] == [
-      ('b', '5'),
-      ('a', '1'),
-  ]
+  assert list(merged['column']) == ['b', 'a']
+  assert list(merged['ours_mean']) == ['5', '1']
 
 
 def test_unknown_row_is_refused_by_name():

@@ -10,11 +10,12 @@ import pytest
 from tff_fedopt.experiment import reductions
 from tff_fedopt.papers import scales
 from tff_fedopt.tables import plan as plan_lib
-from tff_fedopt.tables import record
 from tff_fedopt.tables import reference
 from tff_fedopt.tables import results as results_lib
 from tff_fedopt.tables import session
 from tff_fedopt.tables import spec
+from tff_fedopt.tables import stamp
+from tff_fedopt.tables import store
 from tff_fedopt.tables.report import markdown
 from tff_fedopt.tables.report import plots
 
@@ -60,11 +61,11 @@ _RUNS = {
 
 
 def _result(run, folder, status='done'):
-  folder = folder / run.fingerprint()
+  folder = folder / str(hash(run))
   folder.mkdir(parents=True, exist_ok=True)
   provenance = {'data_kind': 'synthetic', 'bytes_up': 800, 'bytes_down': 400}
   (folder / 'provenance.json').write_text(json.dumps(provenance))
-  values = _RUNS[run.hyperparameters['client_learning_rate']]
+  values = _RUNS[run.hyperparameters.client_learning_rate]
   numbers = range(1, len(values) + 1)
   return types.SimpleNamespace(
       spec=run,
@@ -90,9 +91,9 @@ def _reduced(tmp_path, *cells, statuses=None, **changes):
   planned = plan_lib.plan(table, options)
   results = {}
   for run in plan_lib.run_specs([planned]):
-    rate = run.hyperparameters['client_learning_rate']
+    rate = run.hyperparameters.client_learning_rate
     status = (statuses or {}).get(rate, 'done')
-    results[run.fingerprint()] = _result(run, tmp_path, status)
+    results[run] = _result(run, tmp_path, status)
   return results_lib.reduce(table, options, planned, results)
 
 
@@ -249,7 +250,8 @@ def test_measured_table_from_the_command_to_the_files(tmp_path, capsys):
   assert 'Data: computed. Profile: quick. Seeds: 0, 1. Form: code.' in text
   assert 'not a reproduction' not in text
   assert (tmp_path / 'a_table_curves.png').exists()
-  first, second = record.read(tmp_path / 'a_table.csv')
+  rows = store.read(tmp_path / 'a_table.csv')
+  first, second = rows.to_dict('records')
   assert (first['ours_mean'], first['unit'], first['data']) == (
       '3', 'm', 'computed'
   )
@@ -283,21 +285,22 @@ def test_stored_tolerances(tmp_path):
       spec.Cell('r', 'b', [_setting(0.1)], quantity=seconds),
   ]
   table = _table(cells)
-  empty = dict.fromkeys(record.FIELDS, '')
+  empty = dict.fromkeys(store.FIELDS, '')
   shared = {**empty, 'table': 'a_table', 'row': 'r', 'ours_mean': '50'}
-  stored = record.read(
+  stored = store.read(
       reference.store(
           table,
           'quick',
           None,
-          [
+          pd.DataFrame([
               {**shared, 'column': 'a', 'unit': 'm', 'data': 'computed'},
               {**shared, 'column': 'b', 'unit': 's', 'data': 'synthetic'},
-          ],
+          ]),
+          {},
           folder=tmp_path,
       )
   )
-  assert [r['tolerance'] for r in stored] == ['0.05', 'inf']
+  assert list(stored['tolerance']) == ['0.05', 'inf']
 
 
 @pytest.mark.parametrize(
@@ -349,6 +352,10 @@ def test_record_names_column_rule_and_quantity(tmp_path):
           'round', 's', column='round_time', reduction=reductions.Median()
       ),
   )
-  [values] = record.of(_reduced(tmp_path, cell))
+  result = _reduced(tmp_path, cell)
+  stamps = {
+      c.cell.key: stamp.of(c.planned, 'last:1') for c in result.cells
+  }
+  [values] = store.rows(result, stamps).to_dict('records')
   expected = {'metric': 'round', 'split': '', 'reduction': 'median', 'unit': 's'}
   assert expected.items() <= values.items()

@@ -65,7 +65,7 @@ def test_a_task_from_outside_is_trained_for_a_table(tmp_path, monkeypatch):
   planned = plan_lib.plan(mine, options)
   runs = sweep.run_all(plan_lib.run_specs([planned]), tmp_path / 'runs')
   [number] = results_lib.reduce(
-      mine, options, planned, {run.spec.fingerprint(): run for run in runs}
+      mine, options, planned, {run.spec: run for run in runs}
   ).cells
   assert (number.status, number.metric.unit) == ('done', '%')
   assert 80 < number.mean <= 100

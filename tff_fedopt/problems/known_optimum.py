@@ -72,16 +72,13 @@ def _process(problem, algorithm, hyperparameters):
   from tff_fedopt.problems import small_problems
 
   folder = tempfile.TemporaryDirectory(prefix='known_optimum_')
-  known = dict(
-      num_clients=small_problems.CLIENTS,
-      state_dir=os.path.join(folder.name, 'clients'),
-      client_weighting='uniform',
+  hp = algorithms.validate(
+      algorithm, {'client_weighting': 'uniform', **dict(hyperparameters)}
   )
-  process = algorithms.build(
+  process = algorithms.build_parsed(
       algorithm,
       small_problems.PROBLEMS[problem](0, _STEPS).model_fn,
-      **known,
-      **dict(hyperparameters),
+      hp.placed(small_problems.CLIENTS, os.path.join(folder.name, 'clients')),
   )
   return process, folder
 

@@ -36,6 +36,45 @@ class LocalSteps:
   low: int = 0
   high: int = 0
 
+  @classmethod
+  def parse(cls, given: 'str | int | LocalSteps') -> 'LocalSteps':
+    """Reads a rule from its text.
+
+    Args:
+      given: See the module's docstring; a rule stays what it is.
+
+    Returns:
+      A `LocalSteps`.
+
+    Raises:
+      ValueError: If the text is none of the forms above.
+    """
+    if isinstance(given, cls):
+      return given
+    text = str(given).strip()
+    if text == 'all':
+      return cls()
+    kind, *numbers = text.split(':')
+    try:
+      if kind == 'random':
+        low, high = map(_whole, numbers)
+      else:
+        low = high = _whole(text)
+        kind = 'fixed'
+    except ValueError:
+      low = high = 0
+    if not 1 <= low <= high <= MOST:
+      raise ValueError(
+          f'local_steps: {given!r:.60}; expected all, a whole number above 0, or'
+          f' random:LOW:HIGH with 1 ≤ LOW ≤ HIGH ≤ {MOST}'
+      )
+    return cls(kind, low, high)
+
+  def __str__(self):
+    if self.kind == 'random':
+      return f'random:{self.low}:{self.high}'
+    return 'all' if self.kind == 'all' else str(self.low)
+
   @property
   def telling(self) -> tuple[int, ...]:
     """The least odd number, the least even one and the largest; none for all."""
@@ -78,32 +117,8 @@ class LocalSteps:
     return examples.repeat(repeats).take(tf.where(steps > 0, steps, -1))
 
 
-def parse(text: str) -> LocalSteps:
-  """Reads a rule from its text.
-
-  Args:
-    text: See the module's docstring.
-
-  Returns:
-    A `LocalSteps`.
-
-  Raises:
-    ValueError: If the text is none of the forms above.
-  """
-  if text == 'all':
-    return LocalSteps()
-  kind, *numbers = str(text).split(':')
-  try:
-    if kind == 'random':
-      low, high = (int(n) for n in numbers)
-    else:
-      low = high = int(text)
-      kind = 'fixed'
-  except ValueError:
-    low = high = 0
-  if not 1 <= low <= high <= MOST:
-    raise ValueError(
-        f'local_steps: {text!r:.60}; expected all, a whole number above 0, or'
-        f' random:LOW:HIGH with 1 ≤ LOW ≤ HIGH ≤ {MOST}'
-    )
-  return LocalSteps(kind, low, high)
+def _whole(text):
+  number = float(text)
+  if not number.is_integer():
+    raise ValueError(text)
+  return int(number)

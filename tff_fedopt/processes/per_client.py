@@ -5,9 +5,12 @@ Written as JSON text: `{"gamma": {"client 7": 0.2}, "local_steps": {"client 7":
 """
 
 from collections.abc import Mapping
+import dataclasses
 import json
 import math
 from typing import Any
+
+import immutabledict
 
 from tff_fedopt.processes import local_steps
 
@@ -26,40 +29,66 @@ LARGEST = 1e100
 Numbers = float | tuple[int, ...]
 
 
-def parse(text: str) -> dict[str, dict[str, Numbers]]:
-  """Reads the text.
+@dataclasses.dataclass(frozen=True)
+class PerClient:
+  """What differs between clients.
 
-  Args:
-    text: See the module's docstring. `local_steps` takes a whole number or a
-      list of them, gone through round by round; the others of `NAMES` take a
-      number above 0 (`dual_step` and `aggregation_step` also 0).
-
-  Returns:
-    Hyperparameter to client id to value.
-
-  Raises:
-    ValueError: One line: what is wrong, and what would be right.
+  Attributes:
+    values: Hyperparameter to client id to value, both in sorted order.
   """
-  given = read_object('per_client', text)
-  if given is None:
-    raise ValueError(
-        f'per_client: {_short(text)}; expected JSON such as'
-        ' {"gamma": {"client id": 0.1}}'
-    )
-  values = {}
-  for name, by_id in given.items():
-    if name not in NAMES:
+
+  values: Mapping[str, Mapping[str, Numbers]] = immutabledict.immutabledict()
+
+  @classmethod
+  def parse(cls, given: 'str | PerClient') -> 'PerClient':
+    """Reads the text.
+
+    Args:
+      given: See the module's docstring. `local_steps` takes a whole number or a
+        list of them, gone through round by round; the others of `NAMES` take a
+        number above 0 (`dual_step` and `aggregation_step` also 0). What is
+        parsed stays what it is.
+
+    Returns:
+      A `PerClient`.
+
+    Raises:
+      ValueError: One line: what is wrong, and what would be right.
+    """
+    if isinstance(given, cls):
+      return given
+    found = read_object('per_client', given)
+    if found is None:
       raise ValueError(
-          f'per_client: {name} cannot differ between clients; '
-          + ', '.join(NAMES)
-          + ' can'
+          f'per_client: {_short(given)}; expected JSON such as'
+          ' {"gamma": {"client id": 0.1}}'
       )
-    if not isinstance(by_id, dict) or not by_id:
-      raise ValueError(
-          f'per_client: {name} is {_short(by_id)}; expected values by client id'
+    values = {}
+    for name, by_id in sorted(found.items()):
+      if name not in NAMES:
+        raise ValueError(
+            f'per_client: {name} cannot differ between clients; '
+            + ', '.join(NAMES)
+            + ' can'
+        )
+      if not isinstance(by_id, dict) or not by_id:
+        raise ValueError(
+            f'per_client: {name} is {_short(by_id)}; expected values by client'
+            ' id'
+        )
+      values[name] = immutabledict.immutabledict(
+          {i: _value(name, i, v) for i, v in sorted(by_id.items())}
       )
-    values[name] = {i: _value(name, i, v) for i, v in by_id.items()}
-  return values
+    return cls(immutabledict.immutabledict(values))
+
+  def __str__(self):
+    plain = {name: dict(by_id) for name, by_id in self.values.items()}
+    return json.dumps(plain, ensure_ascii=False)
+
+  @property
+  def clients(self) -> frozenset[str]:
+    """The clients that are listed."""
+    return frozenset(i for by_id in self.values.values() for i in by_id)
 
 
 class _TwiceError(Exception):
@@ -109,16 +138,38 @@ def _value(name, client_id, value):
     if steps and all(type(s) is int and 1 <= s <= local_steps.MOST for s in steps):
       return tuple(steps)
     wanted = f'a whole number from 1 to {local_steps.MOST} or a list of them'
-  else:
-    least = 0 if name in ('dual_step', 'aggregation_step') else math.ulp(0.0)
-    is_number = type(value) in (int, float)
-    if is_number and least <= value <= LARGEST:
-      return float(value)
-    wanted = '0 or above' if not least else 'a number above 0'
-    wanted += f', at most {LARGEST:g}'
+    raise ValueError(
+        f'per_client: {name} of {client_id!r} is {_short(value)}; expected'
+        f' {wanted}'
+    )
+  return number(
+      f'per_client: {name} of {client_id!r}',
+      value,
+      or_zero=name in ('dual_step', 'aggregation_step'),
+  )
+
+
+def number(what: str, value: Any, or_zero: bool = False) -> float:
+  """Checks a client's own number.
+
+  Args:
+    what: Whose it is, for the message.
+    value: As JSON gives it.
+    or_zero: Whether 0 will do.
+
+  Returns:
+    The number.
+
+  Raises:
+    ValueError: If it is none that can be added up and squared.
+  """
+  is_number = type(value) in (int, float)
+  least = 0 if or_zero else math.ulp(0.0)
+  if is_number and least <= value <= LARGEST:
+    return float(value)
+  wanted = '0 or above' if or_zero else 'a number above 0'
   raise ValueError(
-      f'per_client: {name} of {client_id!r} is {_short(value)}; expected'
-      f' {wanted}'
+      f'{what} is {_short(value)}; expected {wanted}, at most {LARGEST:g}'
   )
 
 

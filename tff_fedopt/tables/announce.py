@@ -17,8 +17,8 @@ _RATES = {
 
 def names(
     work: Sequence[tuple[Any, plan_lib.Options, Sequence[plan_lib.PlannedCell]]],
-) -> dict[str, str]:
-  """Returns what people call each run, by fingerprint.
+) -> dict[Any, str]:
+  """Returns what people call each run.
 
   Args:
     work: Of each table: its spec, the options, the planned cells.
@@ -27,7 +27,7 @@ def names(
   for _, _, planned in work:
     for cell in planned:
       for run in (*cell.runs, *cell.measured):
-        found.setdefault(run.fingerprint(), ', '.join(_words(cell, run)))
+        found.setdefault(run, ', '.join(_words(cell, run)))
   return found
 
 
@@ -45,7 +45,7 @@ def _words(cell, run) -> Iterator[str]:
 class Announcer:
   """Says of each finished run how it ended, and how long the rest may take."""
 
-  def __init__(self, total: int, its_names: dict[str, str]):
+  def __init__(self, total: int, its_names: dict[Any, str]):
     """Begins to count.
 
     Args:
@@ -61,7 +61,7 @@ class Announcer:
     """Says of a `RunResult` or `MeasuredResult` what came out."""
     self._count += 1
     self._new += not result.reused
-    name = self._names[result.spec.fingerprint()]
+    name = self._names[result.spec]
     left = ''
     if self._count < self._total and self._new:
       seconds = (time.monotonic() - self._started) / self._new

@@ -3,10 +3,15 @@
 from collections.abc import Mapping, Sequence
 import math
 
+import pandas as pd
+
 # How far a reproduction may lie from a published number without a spread, as a
 # fraction of it: twice the 0.5 % within which AFO calls results equal, since
 # both numbers come from few seeds.
 PUBLISHED_TOLERANCE = 0.01
+
+# How far, relatively, numbers may be apart that are the same but for rounding.
+SAME = 1e-6
 
 MATCH = 'match'
 DIFFERS = 'differs'
@@ -59,48 +64,62 @@ def verdict(
 
 
 def against_reference(
-    reference: Sequence[Mapping[str, str]], ours: Sequence[Mapping[str, str]]
+    reference: pd.DataFrame,
+    ours: pd.DataFrame,
+    stale: Mapping[tuple[str, str, str], Sequence[str]],
 ) -> list[str]:
-  """Compares new records with stored ones.
+  """Compares new rows with stored ones.
 
-  A stored record is found again when table, panel, row and column agree. It
-  is stale, which counts as a difference, when the settings of its run are not
-  those of today.
+  A stored row is found again when panel, row and column agree. It is stale,
+  which counts as a difference, when what it belongs to is not that of today.
 
   Args:
-    reference: Stored records; `tolerance` is in the unit of the number.
-    ours: New records, of all or some of the stored cells.
+    reference: Stored rows; `tolerance` is in the unit of the number.
+    ours: New rows, of all or some of the stored cells.
+    stale: (panel, row, column) of stored rows to what has changed since.
 
   Returns:
     One line per number outside its tolerance; empty if there is none.
   """
-  stored = {_key(record): record for record in reference}
+  stored = {_key(row): row for row in reference.to_dict('records')}
   lines = []
-  for record in ours:
-    old = stored.get(_key(record))
-    name = ' / '.join(part for part in _key(record) if part)
+  for row in ours.to_dict('records'):
+    old = stored.get(_key(row))
+    name = ' / '.join(part for part in (row['table'], *_key(row)) if part)
     if old is None:
       lines.append(f'{name}: no stored number; store one by running it')
-    elif old['spec_sha'] != record['spec_sha']:
+    elif stale.get(_key(row)):
       lines.append(
-          f'{name}: stale, settings {record["spec_sha"]} but stored for'
-          f' {old["spec_sha"]}; run it again with --store_reference'
+          f'{name}: stale: {"; ".join(stale[_key(row)])}; run it again with'
+          ' --store_reference'
       )
-    elif old['status'] != record['status']:
-      lines.append(f'{name}: {record["status"]}, stored {old["status"]}')
-    elif record['status'] == 'done':
-      new_value, old_value = float(record['ours_mean']), float(old['ours_mean'])
+    elif old['status'] != row['status']:
+      lines.append(f'{name}: {row["status"]}, stored {old["status"]}')
+    elif row['status'] == 'done':
+      new_value, old_value = float(row['ours_mean']), float(old['ours_mean'])
       tolerance = float(old['tolerance'])
       if new_value == old_value:
         continue  # Infinite, too: neither reached its target.
       # Written so that a NaN is outside.
       if not abs(new_value - old_value) <= tolerance:
         lines.append(
-            f'{name}: {new_value:.4g} {record["unit"]}, stored'
-            f' {old_value:.4g} ± {tolerance:.3g}'
+            f'{name}: {new_value:.4g} {row["unit"]}, stored {old_value:.4g} ±'
+            f' {tolerance:.3g}'
         )
   return lines
 
 
-def _key(record: Mapping[str, str]) -> tuple[str, str, str, str]:
-  return (record['table'], record['panel'], record['row'], record['column'])
+def same_numbers(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
+  """Whether two rows of one cell have the same number, but for rounding."""
+  if old['status'] != new['status'] or bool(old['ours_mean']) != bool(
+      new['ours_mean']
+  ):
+    return False
+  if not new['ours_mean']:
+    return True
+  before, now = float(old['ours_mean']), float(new['ours_mean'])
+  return before == now or abs(before - now) <= SAME * abs(before)
+
+
+def _key(row: Mapping[str, str]) -> tuple[str, str, str]:
+  return (row['panel'], row['row'], row['column'])

@@ -1,5 +1,6 @@
 """Verdicts of numbers."""
 
+import pandas as pd
 import pytest
 
 from tff_fedopt.tables import compare
@@ -41,10 +42,15 @@ def _record(**changes):
       'unit': 'x100',
       'status': 'done',
       'ours_mean': '30.0',
-      'spec_sha': 'aaaa',
       'tolerance': '0.5',
       **changes,
   }
+
+
+def _differences(stored, ours, stale=None):
+  return compare.against_reference(
+      pd.DataFrame(stored), pd.DataFrame(ours), stale or {}
+  )
 
 
 @pytest.mark.parametrize(
@@ -53,13 +59,12 @@ def _record(**changes):
         ({'ours_mean': '30.49'}, None),
         ({'ours_mean': '29.49'}, '29.49 x100, stored 30 ± 0.5'),
         ({'ours_mean': 'nan'}, 'nan'),
-        ({'spec_sha': 'bbbb'}, 'stale'),
         ({'status': 'diverged', 'ours_mean': ''}, 'diverged, stored done'),
         ({'column': 'FedAdam'}, 'no stored number'),
     ],
 )
 def test_against_reference(changes, word):
-  lines = compare.against_reference([_record()], [_record(**changes)])
+  lines = _differences([_record()], [_record(**changes)])
   if word is None:
     assert not lines
   else:
@@ -67,13 +72,36 @@ def test_against_reference(changes, word):
     assert word in line and '\n' not in line
 
 
+def test_stale_rows_say_what_has_changed():
+  stale = {('', 'SO LR', 'FedAvg'): ['stored with weight_decay 0, now 0.01']}
+  [line] = _differences([_record()], [_record()], stale)
+  assert line.startswith(
+      'afo_main / SO LR / FedAvg: stale: stored with weight_decay 0, now 0.01;'
+  )
+
+
 def test_target_reached_neither_now_nor_then():
   stored = _record(ours_mean='inf', tolerance='inf')
-  assert not compare.against_reference([stored], [_record(ours_mean='inf')])
+  assert not _differences([stored], [_record(ours_mean='inf')])
   stored = _record(ours_mean='inf', tolerance='0.5')
-  assert compare.against_reference([stored], [_record()])
+  assert _differences([stored], [_record()])
 
 
 def test_reference_may_have_more_cells():
   stored = [_record(), _record(column='FedAdam')]
-  assert not compare.against_reference(stored, [_record()])
+  assert not _differences(stored, [_record()])
+
+
+@pytest.mark.parametrize(
+    'changes,same',
+    [
+        ({}, True),
+        ({'ours_mean': '30.00001'}, True),
+        ({'ours_mean': '30.0001'}, False),
+        ({'ours_mean': 'inf'}, False),
+        ({'status': 'diverged'}, False),
+        ({'ours_mean': ''}, False),
+    ],
+)
+def test_same_numbers(changes, same):
+  assert compare.same_numbers(_record(), _record(**changes)) == same

@@ -9,31 +9,46 @@ import time
 import traceback
 from typing import Any
 
+from tasks import code_hash
 from tff_fedopt.experiment import files
+from tff_fedopt.experiment import identity
 from tff_fedopt.experiment import provenance
-from tff_fedopt.experiment import spec as run_spec
 from tff_fedopt.tables import spec as spec_lib
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class MeasuredRun:
-  """One call of a measuring function."""
+  """One call of a measuring function; equal if they measure the same."""
 
   measure: spec_lib.Measure
   seed: int
 
   @property
   def name(self) -> str:
-    function = self.measure.function
-    return f'{function.__module__}.{function.__qualname__}'
+    return self.measure.function.__qualname__
+
+  def code(self) -> Mapping[str, str]:
+    """Returns the file of the function's module, and the hash of its code."""
+    module = self.measure.function.__module__
+    return code_hash.of_module(module, alone=True)
 
   def fingerprint(self) -> str:
-    """Returns the SHA-256 of function name, arguments and seed, in hex."""
-    return run_spec.sha256({
+    """Returns the SHA-256 of function, arguments, seed and code, in hex."""
+    return identity.sha256({
         'function': self.name,
         'arguments': dict(self.measure.arguments),
         'seed': self.seed,
+        'code': code_hash.together(self.code()),
     })
+
+  def __eq__(self, other):
+    return (
+        isinstance(other, MeasuredRun)
+        and self.fingerprint() == other.fingerprint()
+    )
+
+  def __hash__(self):
+    return hash(self.fingerprint())
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 import dataclasses
-import hashlib
-import json
 from typing import Any
 
 import tasks
@@ -68,19 +66,6 @@ class PlannedCell:
     if not self.cell.candidates:
       return None
     return tasks.info(self.cell.candidates[0].task).metric
-
-  @property
-  def spec_sha(self) -> str:
-    """Changes with whatever decides the number, candidates included."""
-    prints = [run.fingerprint() for run in (*self.runs, *self.measured)]
-    quantity = self.cell.quantity
-    if quantity is not None:
-      decides = dataclasses.asdict(quantity)
-      for name in ('decimals', 'tolerance', 'logarithmic'):
-        del decides[name]
-      decides['reduction'] = str(quantity.reduction or '')
-      prints.append(json.dumps(decides, sort_keys=True))
-    return hashlib.sha256('\n'.join(prints).encode()).hexdigest()[:16]
 
 
 def plan(
@@ -174,8 +159,10 @@ def _labels(spec, what, wanted, known):
 
 def run_specs(plans: Sequence[Sequence[PlannedCell]]) -> list[Any]:
   """Returns the training runs of several tables, each once."""
-  return _once(
-      run for planned in plans for cell in planned for run in cell.runs
+  return list(
+      dict.fromkeys(
+          run for planned in plans for cell in planned for run in cell.runs
+      )
   )
 
 
@@ -183,13 +170,8 @@ def measured_runs(
     plans: Sequence[Sequence[PlannedCell]],
 ) -> list[measured_lib.MeasuredRun]:
   """Returns the measurements of several tables, each once."""
-  return _once(
-      run for planned in plans for cell in planned for run in cell.measured
+  return list(
+      dict.fromkeys(
+          run for planned in plans for cell in planned for run in cell.measured
+      )
   )
-
-
-def _once(runs):
-  unique = {}
-  for run in runs:
-    unique.setdefault(run.fingerprint(), run)
-  return list(unique.values())

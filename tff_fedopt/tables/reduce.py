@@ -44,7 +44,7 @@ def reduce(
     planned: An `plan.PlannedCell`.
     metric: The metric of its task; None for a measured cell.
     reduction: The table's rule for its profile.
-    results: Fingerprint to RunResult or MeasuredResult.
+    results: The run to its RunResult or MeasuredResult.
 
   Returns:
     The numbers.
@@ -81,7 +81,7 @@ def reduce(
 
 
 def _of_measurements(planned, results):
-  calls = [results.get(run.fingerprint()) for run in planned.measured]
+  calls = [results.get(run) for run in planned.measured]
   for bad in (None, 'failed', 'diverged'):
     if any((call and call.status) == bad for call in calls):
       return Numbers(bad or 'not run')
@@ -100,7 +100,7 @@ def _validation(metric):
 
 
 def _statuses(candidate, results):
-  runs = tuple(results.get(run.fingerprint()) for run in candidate.runs)
+  runs = tuple(results.get(run) for run in candidate.runs)
   if any(run is None for run in runs):
     return 'not run', runs
   statuses = {run.status for run in runs} - {'done'}

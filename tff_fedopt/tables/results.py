@@ -86,7 +86,7 @@ def reduce(
     spec: The table.
     options: As given to `plan`.
     planned: What `plan` returned.
-    results: Fingerprint of the run to its RunResult or MeasuredResult.
+    results: The run to its RunResult or MeasuredResult.
 
   Returns:
     The table with its numbers; see `reduce.reduce` for the rule.

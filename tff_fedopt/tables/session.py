@@ -6,15 +6,18 @@ import pathlib
 import sys
 from typing import Any
 
+import pandas as pd
+
 import tasks
 from tff_fedopt.experiment import files
 from tff_fedopt.experiment import run_dir as run_dir_lib
 from tff_fedopt.tables import announce
 from tff_fedopt.tables import measured as measured_lib
 from tff_fedopt.tables import plan as plan_lib
-from tff_fedopt.tables import record
 from tff_fedopt.tables import reference
 from tff_fedopt.tables import results as results_lib
+from tff_fedopt.tables import stamp
+from tff_fedopt.tables import store
 from tff_fedopt.tables.report import latex
 from tff_fedopt.tables.report import markdown
 from tff_fedopt.tables.report import plots
@@ -73,7 +76,7 @@ def _run_all(specs, out_dir, jobs, resume, names):
       jobs=jobs,
       resume=resume,
       on_result=announce.Announcer(len(specs), names),
-      name=lambda run: names[run.fingerprint()],
+      name=lambda run: names[run],
   )
 
 
@@ -137,24 +140,27 @@ def _results(work, out_dir, jobs, resume, run_all):
 
 def _write_all(work, results, out_dir, store_reference, check):
   """Writes the tables; returns the exit code."""
-  by_print = {result.spec.fingerprint(): result for result in results}
+  by_run = {result.spec: result for result in results}
   code, texts = 0, []
   for table, options, planned in work:
-    result = results_lib.reduce(table, options, planned, by_print)
-    records = record.of(result)
+    result = results_lib.reduce(table, options, planned, by_run)
+    stamps = _stamps(table, options, planned)
+    rows = store.rows(result, stamps)
     if store_reference:
-      stored = reference.store(table, options.profile, options.form, records)
+      stored = reference.store(
+          table, options.profile, options.form, rows, stamps
+      )
       print(f'stored: {stored}', file=sys.stderr)
     # Numbers of another length or form are not those that are stored.
     compared = (
-        reference.differences(options.profile, records)
+        reference.differences(options.profile, rows, stamps)
         if not options.rounds and result.form == table.form
         else None
     )
     text = markdown.render(result, compared)
-    write(result, records, text, out_dir)
+    write(result, rows, text, out_dir)
     if check:
-      code = max(code, _report_check(table, records, compared))
+      code = max(code, _report_check(table, rows, compared))
     else:
       texts.append(text)
     if any(cell.status == 'failed' for cell in result.cells):
@@ -165,26 +171,31 @@ def _write_all(work, results, out_dir, store_reference, check):
   return code
 
 
-def _report_check(table, records, compared):
+def _report_check(table, rows, compared):
   if compared is None:
     print(f'{table.id}: no stored reference')
     return 1
   for line in compared:
     print(f'{table.id}: {line}')
-  print(f'{table.id}: {len(records)} numbers, {len(compared)} outside')
+  print(f'{table.id}: {len(rows)} numbers, {len(compared)} outside')
   return 1 if compared else 0
+
+
+def _stamps(table, options, planned):
+  reduction = table.reduction[options.profile]
+  return {cell.cell.key: stamp.of(cell, reduction) for cell in planned}
 
 
 def write(
     result: results_lib.TableResult,
-    records: Sequence[dict[str, str]],
+    rows: pd.DataFrame,
     text: str,
     out_dir: pathlib.Path,
 ) -> None:
   """Writes Markdown, CSV, LaTeX and figures, each moved into place."""
   out_dir.mkdir(parents=True, exist_ok=True)
   name = result.spec.id
-  record.write(out_dir / f'{name}.csv', records)
+  store.write(out_dir / f'{name}.csv', rows)
   for suffix, content in (('md', text), ('tex', latex.render(result))):
     files.write_text(out_dir / f'{name}.{suffix}', content)
   plots.draw(result, out_dir)

@@ -155,7 +155,7 @@ class Task:
   def test(self):
     return tf.data.Dataset.from_tensor_slices(arrays(101, 5)).batch(3)
 
-  def fingerprint(self):
+  def summary(self):
     return {'clients': len(self.train.client_ids), 'batch': self.batch_size}
 
 
@@ -172,6 +172,7 @@ def install(replace: Callable[[Any, str, Any], None] = setattr) -> None:
 
   replace(tasks, 'names', lambda: ['toy'])
   replace(tasks, 'info', lambda name: _INFO)
+  replace(tasks, 'module_of', lambda name: __name__)
   replace(tasks, 'load', load)
 
 

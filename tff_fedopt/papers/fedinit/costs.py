@@ -61,12 +61,9 @@ def _costs(method):
   clients = tff.simulation.datasets.TestClientData({'one': examples})
   algorithm, values = settings.hyperparameters(method, 'code')
   with tempfile.TemporaryDirectory() as folder:
-    process = algorithms.build(
-        algorithm,
-        _model_fn,
-        num_clients=1,
-        state_dir=os.path.join(folder, 'state'),
-        **values,
+    hp = algorithms.validate(algorithm, values)
+    process = algorithms.build_parsed(
+        algorithm, _model_fn, hp.placed(1, os.path.join(folder, 'state'))
     )
     batched = clients.preprocess(lambda dataset: dataset.batch(1))
     list(rounds.run(process, batched, [['one']]))

@@ -21,8 +21,8 @@ def test_grid_has_28_pairs_a_method_and_traces_each_method_once(profile):
   for count in (server_only, both):
     pairs = {
         (
-            run.hyperparameters['client_learning_rate'],
-            run.hyperparameters['server_learning_rate'],
+            run.hyperparameters.client_learning_rate,
+            run.hyperparameters.server_learning_rate,
         )
         for run in count.runs
     }
@@ -30,7 +30,7 @@ def test_grid_has_28_pairs_a_method_and_traces_each_method_once(profile):
     # The runs of a pair of optimizers go one after the other with one trace.
     [_] = {run_spec.group_key(run) for run in count.runs}
     [key] = {
-        algorithms.trace_key(run.algorithm, dict(run.hyperparameters))
+        algorithms.trace_key(run.algorithm, run.hyperparameters)
         for run in count.runs
     }
     optimizer = dict(key[1:])['client_optimizer']
@@ -59,19 +59,21 @@ def test_corrections_differ_from_their_method_in_the_correction_only():
   rows = {}
   for planned in _plan('la_table2'):
     [run] = planned.runs
-    values = dict(run.hyperparameters)
-    assert values.pop('client_optimizer', 'sgd') == (
+    hp = run.hyperparameters
+    assert hp.client_optimizer == (
         'sgd' if 'server-only' in planned.cell.column else 'adagrad'
     )
-    rows.setdefault(planned.cell.row, []).append(values.pop('correction', None))
-  assert set(map(tuple, rows.values())) == {(None, 'none', 'local', 'global')}
+    rows.setdefault(planned.cell.row, []).append(hp.correction)
+  assert set(map(tuple, rows.values())) == {
+      ('none', 'none', 'local', 'global')
+  }
   assert list(rows) == ['SO NWP', 'Shakespeare NCP', 'SO TP']
 
 
 def test_best_proposed_is_one_of_the_corrected():
   cells = {p.cell.column: p for p in _plan('la_table3')}
   corrections = [
-      run.hyperparameters['correction']
+      run.hyperparameters.correction
       for run in cells['best proposed'].runs
   ]
   assert corrections == ['local', 'global'] * 3
@@ -80,7 +82,7 @@ def test_best_proposed_is_one_of_the_corrected():
 def test_synchronised_clients_start_from_the_servers_state():
   cells = {p.cell.key: p for p in _plan('la_sync')}
   [run] = cells['', 'Shakespeare NCP', 'client states synchronised'].runs
-  assert run.hyperparameters['client_state'] == 'sync'
+  assert run.hyperparameters.client_state == 'sync'
   ratio = cells['', 'communication', 'client states synchronised']
   assert [c.setting.hyperparameters['client_state'] for c in ratio.baseline] == [
       'restart'

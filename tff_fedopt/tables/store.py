@@ -1,12 +1,13 @@
-"""The stored form of a table: one CSV row a number, with its provenance."""
+"""The numbers of a table as a frame of text, one row a number, and its CSV."""
 
 from collections.abc import Mapping, Sequence
-import csv
-import io
 import pathlib
+
+import pandas as pd
 
 from tff_fedopt.experiment import files
 from tff_fedopt.tables import results as results_lib
+from tff_fedopt.tables import stamp as stamp_lib
 
 FIELDS = (
     'table',
@@ -42,28 +43,80 @@ FIELDS = (
     'tolerance',
     'verdict',
 )
-# What a run's provenance says under the same names.
-_PROVENANCE_FIELDS = (
-    'task_sha',
-    'commit',
-    'tff',
-    'tf',
-    'python',
-    'cores',
-    'date',
-    'wall_seconds',
-)
+KEY = ('panel', 'row', 'column')
 
 
-def of(result: results_lib.TableResult) -> list[dict[str, str]]:
-  """Returns the records of a table with its numbers, every field of `FIELDS`.
+def write(path: pathlib.Path, frame: pd.DataFrame) -> None:
+  """Writes rows as CSV, whole or not at all.
 
-  `tolerance` is left empty: it belongs to stored references only.
+  Args:
+    path: The CSV file; its folder is made where missing.
+    frame: Text, the columns `FIELDS`.
   """
-  return [_record(result, cell) for cell in result.cells]
+  text = frame.to_csv(index=False, lineterminator='\n')
+  files.write_atomically(path, [text.encode('utf-8')])
 
 
-def _record(result, cell_result):
+def read(path: pathlib.Path) -> pd.DataFrame:
+  """Reads rows, all as text.
+
+  Raises:
+    ValueError: If the columns are not `FIELDS`.
+  """
+  frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+  if tuple(frame.columns) != FIELDS:
+    raise ValueError(f'{path}: columns must be {",".join(FIELDS)}')
+  return frame
+
+
+def keys(frame: pd.DataFrame) -> list[tuple[str, str, str]]:
+  """Returns (panel, row, column) of every row."""
+  return list(frame[list(KEY)].itertuples(index=False, name=None))
+
+
+def merge(
+    old: pd.DataFrame,
+    new: pd.DataFrame,
+    order: Sequence[tuple[str, str, str]],
+) -> pd.DataFrame:
+  """Replaces the old rows of cells that have a new one.
+
+  Args:
+    old: Stored rows.
+    new: Rows of some of the cells.
+    order: (panel, row, column) of every cell of the table today; rows of cells
+      that the table no longer has are dropped.
+
+  Returns:
+    The rows, in that order.
+  """
+  both = pd.concat([old, new]).drop_duplicates(list(KEY), keep='last')
+  both.index = keys(both)
+  found = [key for key in order if key in set(both.index)]
+  return both.loc[found].reset_index(drop=True)
+
+
+def rows(
+    result: results_lib.TableResult,
+    stamps: Mapping[tuple[str, str, str], stamp_lib.Stamp],
+) -> pd.DataFrame:
+  """Returns a table as rows.
+
+  Args:
+    result: The table.
+    stamps: What its cells belong to, by their key.
+
+  Returns:
+    Text, the columns `FIELDS`; `tolerance` is empty, as it belongs to stored
+    references only.
+  """
+  return pd.DataFrame(
+      [_row(result, cell, stamps[cell.cell.key]) for cell in result.cells],
+      columns=list(FIELDS),
+  )
+
+
+def _row(result, cell_result, stamp):
   cell, options, paper = cell_result.cell, result.options, cell_result.paper
   planned, quantity = cell_result.planned, cell.quantity
   split, setting, source = 'validation', '', ''
@@ -100,12 +153,24 @@ def _record(result, cell_result):
       'form': form,
       'setting': setting,
       'setting_source': source,
-      'spec_sha': cell_result.planned.spec_sha,
+      'spec_sha': stamp.spec_sha,
+      'task_sha': stamp.task_sha,
       'verdict': cell_result.verdict,
       **{name: provenance.get(name) for name in _PROVENANCE_FIELDS},
       'data': provenance.get('data_kind'),
   }
   return {name: _text(values.get(name)) for name in FIELDS}
+
+
+_PROVENANCE_FIELDS = (
+    'commit',
+    'tff',
+    'tf',
+    'python',
+    'cores',
+    'date',
+    'wall_seconds',
+)
 
 
 def _reduction(result, cell):
@@ -125,58 +190,3 @@ def _text(value):
   if value is None:
     return ''
   return f'{value:.6g}' if isinstance(value, float) else str(value)
-
-
-def write(path: pathlib.Path, records: Sequence[Mapping[str, str]]) -> None:
-  """Writes records under a temporary name, then moves them into place.
-
-  Args:
-    path: The CSV file; its folder is made where missing.
-    records: Field to text, every field of `FIELDS`.
-  """
-  text = io.StringIO(newline='')
-  writer = csv.DictWriter(text, FIELDS, lineterminator='\n')
-  writer.writeheader()
-  writer.writerows(records)
-  files.write_text(path, text.getvalue())
-
-
-def read(path: pathlib.Path) -> list[dict[str, str]]:
-  """Reads records.
-
-  Raises:
-    ValueError: If the columns are not `FIELDS`.
-  """
-  with open(path, newline='', encoding='utf-8') as f:
-    reader = csv.DictReader(f)
-    if tuple(reader.fieldnames or ()) != FIELDS:
-      raise ValueError(f'{path}: columns must be {",".join(FIELDS)}')
-    return list(reader)
-
-
-def merge(
-    old: Sequence[Mapping[str, str]],
-    new: Sequence[Mapping[str, str]],
-    order: Sequence[tuple[str, str, str]],
-) -> list[Mapping[str, str]]:
-  """Replaces the old records of cells that have a new one.
-
-  Args:
-    old: Stored records.
-    new: Records of some of the cells.
-    order: (panel, row, column) of every cell of the table today; records of
-      cells that the table no longer has are dropped.
-
-  Returns:
-    The records, in that order.
-  """
-  found = {key(record): record for record in (*old, *new)}
-  return [found[cell] for cell in order if cell in found]
-
-
-def key(record: Mapping[str, str]) -> tuple[str, str, str]:
-  return (record['panel'], record['row'], record['column'])
-
-
-def number(text: str) -> float | None:
-  return float(text) if text else None

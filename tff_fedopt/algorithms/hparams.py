@@ -3,20 +3,22 @@
 Nothing here needs TensorFlow, so wrong values are refused before it loads.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 import dataclasses
 import difflib
+import functools
 import math
-import numbers
 import os
+import sys
 import typing
-from typing import Any
+from typing import Any, ClassVar
 import warnings
 
 from tff_fedopt.algorithms import dual_range
+from tff_fedopt.algorithms import step_rule
 from tff_fedopt.optimizers import schedules
-from tff_fedopt.processes import local_steps
-from tff_fedopt.processes import per_client
+from tff_fedopt.processes import local_steps as local_steps_lib
+from tff_fedopt.processes import per_client as per_client_lib
 
 FORMS = ('paper', 'code')
 CLIENT_OPTIMIZERS = (
@@ -33,18 +35,7 @@ WEIGHTINGS = ('examples', 'tokens', 'uniform')
 _MOMENTUM = ('momentum', 'nesterov', 'ema_momentum')
 _ADAPTIVE = ('adagrad', 'adam', 'yogi')
 
-# Texts that may be a number.
-_NUMBER_TOO = ('local_steps', 'dual_step', 'aggregation_step')
-
-# Which client optimizers use an optional client hyperparameter.
-_USED_BY = {
-    'client_momentum': _MOMENTUM,
-    'client_beta1': ('adam', 'yogi'),
-    'client_beta2': ('adam', 'yogi'),
-    'client_epsilon': _ADAPTIVE,
-    'client_initial_accumulator': _ADAPTIVE,
-    'client_bias_correction': ('adam', 'yogi'),
-}
+_TWO_MOMENTS = ('adam', 'yogi')
 
 
 def _positive(v):
@@ -63,16 +54,8 @@ def _share(v):
   return None if 0 < v <= 1 else 'above 0 and at most 1'
 
 
-def _schedule(v):
-  schedules.parse(v)
-
-
-def _local_steps(v):
-  local_steps.parse(v)
-
-
-def _per_client(v):
-  per_client.parse(v)
+def _is_given(v):
+  return v is not None
 
 
 def _one_of(*choices):
@@ -82,27 +65,63 @@ def _one_of(*choices):
   return check
 
 
-def _field(default, meaning, check=None):
+def _field(
+    default: Any,
+    meaning: str,
+    check: Callable[[Any], str | None] | None = None,
+    *,
+    structural: bool | Callable[[Any], Hashable] = False,
+    parse: Callable[[Any], Any] | None = None,
+    used_by: tuple[str, ...] = CLIENT_OPTIMIZERS,
+) -> Any:
+  """A hyperparameter.
+
+  Args:
+    default: Its default, parsed.
+    meaning: What it means.
+    check: Says of a value what would be right, None if it is.
+    structural: Whether another value makes another graph, or what of the value
+      does. What does not is a number in the state.
+    parse: Reads values that are no number, choice or path.
+    used_by: The client optimizers that use it.
+  """
   return dataclasses.field(
-      default=default, metadata=dict(help=meaning, check=check)
+      default=default,
+      metadata=dict(
+          help=meaning,
+          check=check,
+          structural=structural,
+          parse=parse,
+          used_by=used_by,
+      ),
   )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Hyperparameters:
-  """What every algorithm takes. `None` means the default of the form."""
+  """What every algorithm takes, parsed.
+
+  A value that nobody gave is the default, that of the form where the default is
+  None; it stays None if the client optimizer does not use it, or only the
+  running program knows it (`num_clients`, `state_dir`).
+  """
+
+  # Name of the hyperparameter that pulls clients back to their start.
+  pull: ClassVar[str | None] = None
 
   form: str = _field(
       'paper',
       "'paper' follows the algorithm box, 'code' the authors' code",
       _one_of(*FORMS),
+      structural=True,
   )
   client_learning_rate: float = _field(0.1, 'η_l', _positive)
-  client_learning_rate_schedule: str = _field(
-      'constant',
+  client_learning_rate_schedule: schedules.Schedule = _field(
+      schedules.Schedule(),
       'η_l by round t: constant, exponential:RATE:STEPS, inverse_sqrt:RATE:STEPS'
       ' or inverse_linear:RATE:STEPS',
-      _schedule,
+      structural=lambda schedule: schedule.kind,
+      parse=schedules.Schedule.parse,
   )
   server_learning_rate: float = _field(1.0, 'η', _positive)
   client_weighting: str = _field(
@@ -110,55 +129,81 @@ class Hyperparameters:
       'weight of a client in the average: its examples n_i, its non-pad tokens,'
       ' or 1',
       _one_of(*WEIGHTINGS),
+      structural=True,
   )
   weight_decay: float = _field(
       0.0,
       'λ of the term λ/2 ‖x‖² in local training',
       _not_negative,
+      structural=bool,
   )
   max_gradient_norm: float | None = _field(
-      None, 'local gradients are clipped at this global norm', _positive
+      None,
+      'local gradients are clipped at this global norm',
+      _positive,
+      structural=_is_given,
   )
   client_optimizer: str = _field(
-      'sgd', 'the client optimizer', _one_of(*CLIENT_OPTIMIZERS)
+      'sgd',
+      'the client optimizer',
+      _one_of(*CLIENT_OPTIMIZERS),
+      structural=True,
   )
   client_momentum: float | None = _field(
-      None, 'ρ of a client optimizer with momentum (0.9)', _below_one
+      None,
+      'ρ of a client optimizer with momentum (0.9)',
+      _below_one,
+      used_by=_MOMENTUM,
   )
   client_beta1: float | None = _field(
-      None, 'β₁ of client Adam and Yogi (0.9)', _below_one
+      None,
+      'β₁ of client Adam and Yogi (0.9)',
+      _below_one,
+      used_by=_TWO_MOMENTS,
   )
   client_beta2: float | None = _field(
-      None, 'β₂ of client Adam and Yogi (0.999)', _below_one
+      None,
+      'β₂ of client Adam and Yogi (0.999)',
+      _below_one,
+      used_by=_TWO_MOMENTS,
   )
   client_epsilon: float | None = _field(
       None,
       'ε of an adaptive client optimizer, added to the root (0.001)',
       _positive,
+      used_by=_ADAPTIVE,
   )
   client_initial_accumulator: float | None = _field(
-      None, 'v before the first local step (0)', _not_negative
+      None,
+      'v before the first local step (0)',
+      _not_negative,
+      used_by=_ADAPTIVE,
   )
   client_bias_correction: bool | None = _field(
       None,
       'bias correction of client Adam and Yogi (paper: off, code: on, as Keras)',
+      structural=True,
+      used_by=_TWO_MOMENTS,
   )
 
-  local_steps: str = _field(
-      'all',
+  local_steps: local_steps_lib.LocalSteps = _field(
+      local_steps_lib.LocalSteps(),
       'Q, steps of a client in a round: all (its batches), a number, or'
       ' random:LOW:HIGH, drawn by round and client',
-      _local_steps,
+      structural=True,
+      parse=local_steps_lib.LocalSteps.parse,
   )
   relaxation: float = _field(
       0.0,
       'β of relaxed initialisation: a client starts at x + β (x − its last local'
       ' model); 0: at x',
+      structural=bool,
   )
   track_consistency: bool = _field(
       False,
       'measure Δ, the mean of ‖x − last local model‖² (paper: of all clients,'
       ' code: of the cohort); costs an upload and a file per client',
+      structural=True,
   )
   num_clients: int | None = _field(
       None, 'C, the number of registered clients', _positive
@@ -168,6 +213,87 @@ class Hyperparameters:
       'directory where clients keep what they remember between rounds',
       lambda v: None if v else 'a directory',
   )
+
+  def __post_init__(self):
+    for name, value in self.form_defaults().items():
+      used = self.client_optimizer in _fields(self)[name].metadata['used_by']
+      if getattr(self, name) is None and used:
+        object.__setattr__(self, name, value)
+
+  def form_defaults(self) -> dict[str, Any]:
+    """Values of what has None for default, by name."""
+    return dict(
+        client_momentum=0.9,
+        client_beta1=0.9,
+        client_beta2=0.999,
+        client_epsilon=1e-3,
+        client_initial_accumulator=0.0,
+        client_bias_correction=self.form == 'code',
+    )
+
+  def check(self) -> None:
+    """Refuses, or warns of, values that do not go together.
+
+    Raises:
+      ValueError: One line: what is wrong, and what would be right.
+    """
+    for name, field in _fields(self).items():
+      users = field.metadata['used_by']
+      if getattr(self, name) is not None and self.client_optimizer not in users:
+        raise ValueError(
+            f'{name} is not used by client_optimizer={self.client_optimizer}; it'
+            f' is used by {", ".join(users)}'
+        )
+    for name in ('num_clients', 'state_dir'):
+      if getattr(self, name) is not None and name not in self.needed():
+        raise ValueError(
+            f'{name} is not used here: clients have no memory that needs it;'
+            f' leave {name} out'
+        )
+    if self.pull and self.takes_plain_steps:
+      dual_range.check_pull(
+          self.pull, getattr(self, self.pull), self.client_learning_rate
+      )
+
+  def placed(self, num_clients: int, state_dir: str) -> 'Hyperparameters':
+    """Adds what only the running program knows, where it is needed.
+
+    Args:
+      num_clients: C, the number of registered clients, unless it was given.
+      state_dir: Where clients keep their memory, unless it was given.
+
+    Returns:
+      The complete hyperparameters.
+    """
+    known = dict(num_clients=num_clients, state_dir=state_dir)
+    return dataclasses.replace(
+        self,
+        **{n: known[n] for n in self.needed() if getattr(self, n) is None},
+    )
+
+  def number(self, name: str) -> float:
+    """What the state of a process holds of a hyperparameter."""
+    value = getattr(self, name)
+    return value.number if isinstance(value, step_rule.StepRule) else value
+
+  def structure(self) -> tuple[tuple[str, Hashable], ...]:
+    """What of each hyperparameter makes another graph."""
+    found = []
+    for name, field in _fields(self).items():
+      structural = field.metadata['structural']
+      if structural:
+        value = getattr(self, name)
+        found.append((name, value if structural is True else structural(value)))
+    return tuple(found)
+
+  def to_json(self) -> dict[str, Any]:
+    """Every hyperparameter, as JSON values that `parse` takes."""
+    plain = (type(None), bool, int, float, str)
+    values = {name: getattr(self, name) for name in _fields(self)}
+    return {
+        name: value if isinstance(value, plain) else str(value)
+        for name, value in values.items()
+    }
 
   @property
   def takes_plain_steps(self) -> bool:
@@ -183,27 +309,6 @@ class Hyperparameters:
       needed += ('num_clients',)
     return needed
 
-  def resolved(self) -> dict[str, Any]:
-    """Every hyperparameter with its value, the form's defaults filled in."""
-    values = dataclasses.asdict(self)
-    defaults = dict(
-        client_momentum=0.9,
-        client_beta1=0.9,
-        client_beta2=0.999,
-        client_epsilon=1e-3,
-        client_initial_accumulator=0.0,
-        client_bias_correction=self.form == 'code',
-        **self.form_defaults(),
-    )
-    for name, value in defaults.items():
-      if name in values and values[name] is None:
-        values[name] = value
-    return values
-
-  def form_defaults(self) -> dict[str, Any]:
-    """Defaults, beside the clients', that depend on the form."""
-    return {}
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LocallyAdaptive(Hyperparameters):
@@ -214,15 +319,18 @@ class LocallyAdaptive(Hyperparameters):
       'the client optimizer restarts every round, or starts from a state that'
       ' the server holds and averages (sync)',
       _one_of('restart', 'sync'),
+      structural=True,
   )
   correction: str = _field(
       'none',
       'correction of the bias of unequal preconditioners by N_i, at each client'
       ' (local) or jointly at the server (global)',
       _one_of('none', 'local', 'global'),
+      structural=True,
   )
 
-  def __post_init__(self):
+  def check(self):
+    super().check()
     if self.client_state == 'sync' and self.correction != 'none':
       raise ValueError(
           f'correction={self.correction} is defined for a client optimizer that'
@@ -258,7 +366,10 @@ class FedAdagrad(LocallyAdaptive):
 
   def form_defaults(self):
     paper = self.form == 'paper'
-    return dict(initial_accumulator=self.tau**2 if paper else 0.0)
+    return dict(
+        super().form_defaults(),
+        initial_accumulator=self.tau**2 if paper else 0.0,
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -274,6 +385,7 @@ class FedAdam(FedAdagrad):
   bias_correction: bool | None = _field(
       None,
       'η √(1 − β₂^t) / (1 − β₁^t) in place of η (paper: off, code: on)',
+      structural=True,
   )
 
   def form_defaults(self):
@@ -294,14 +406,11 @@ class FedYogi(FedAdam):
 class FedProx(LocallyAdaptive):
   """FedProx: clients are pulled back to the server model."""
 
+  pull = 'mu'
+
   mu: float = _field(
       0.01, 'μ of the proximal term μ/2 ‖x_i − x‖²', _not_negative
   )
-
-  def __post_init__(self):
-    super().__post_init__()
-    if self.takes_plain_steps:
-      dual_range.check_pull('mu', self.mu, self.client_learning_rate)
 
 
 def _weighting_uniform():
@@ -318,6 +427,7 @@ class FedInit(FedAvg):
       0.1,
       'β of relaxed initialisation: a client starts at x + β (x − its last local'
       ' model); 0: at x',
+      structural=bool,
   )
 
 
@@ -337,7 +447,8 @@ class _PerStep(Hyperparameters):
 
   client_weighting: str = _weighting_uniform()
 
-  def __post_init__(self):
+  def check(self):
+    super().check()
     if self.client_optimizer != 'sgd':
       raise ValueError(
           f'client_optimizer={self.client_optimizer} is not defined here: an'
@@ -364,6 +475,7 @@ class Scaffold(_PerStep):
       'new control variate: 1 the gradient at the server model, 2 the average'
       ' gradient of the local steps',
       _one_of(1, 2),
+      structural=True,
   )
 
   def needed(self):
@@ -374,142 +486,117 @@ class Scaffold(_PerStep):
 class FedDyn(Hyperparameters):
   """FedDyn: each client's loss is regularised by what it did before."""
 
+  pull = 'alpha'
+
   client_weighting: str = _weighting_uniform()
   alpha: float = _field(0.1, 'α of the dynamic regulariser', _positive)
 
-  def __post_init__(self):
-    if self.takes_plain_steps:
-      dual_range.check_pull('alpha', self.alpha, self.client_learning_rate)
-
   def needed(self):
     return ('state_dir', 'num_clients')
-
-
-def _number_or(*rules):
-  """A check of a text that is a number from 0 on, or one of the rules."""
-
-  def check(v):
-    try:
-      kind, number = _rule(v)
-    except ValueError:
-      kind, number = None, 0
-    if kind in ('constant', *rules) and number >= 0:
-      return None
-    return '0 or above, or ' + ' or '.join(
-        'rho:R with R in [0, 1]' if r == 'rho' else r for r in rules
-    )
-
-  return check
-
-
-def _rule(text):
-  """(rule, number) of `dual_step` or `aggregation_step`."""
-  if text in ('N/m', '1/sum'):
-    return text, 1.0
-  kind, _, number = text.rpartition(':')
-  value = float(number)
-  if not math.isfinite(value) or (kind == 'rho' and value > 1):
-    raise ValueError(text)
-  return kind or 'constant', value
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FedAdmm(Hyperparameters):
   """Federated ADMM: FedVRA with a = d = 1."""
 
+  dual_step: ClassVar[step_rule.StepRule] = step_rule.StepRule()
+  aggregation_step: ClassVar[step_rule.StepRule] = step_rule.StepRule()
+
   client_weighting: str = _weighting_uniform()
   gamma: float = _field(0.1, 'γ of the penalty γ/2 ‖x_i − x‖²', _positive)
-  per_client: str | None = _field(
-      None,
+  per_client: per_client_lib.PerClient = _field(
+      per_client_lib.PerClient(),
       'what differs between clients, JSON such as {"gamma": {"client id": 0.2},'
       ' "local_steps": {"client id": [3, 1]}}; also client_learning_rate,'
       ' weight (ω before division by the sum, 1 if not listed), and of fedvra'
       ' dual_step and aggregation_step',
-      _per_client,
+      structural=True,
+      parse=per_client_lib.PerClient.parse,
   )
 
-  def __post_init__(self):
+  def check(self):
+    super().check()
     if self.client_weighting != 'uniform':
       raise ValueError(
           f'client_weighting={self.client_weighting} needs ω of all clients'
           ' here; list them as per_client={"weight": …}'
       )
-    own = per_client.parse(self.per_client or '{}')
-    listed = {i for by_id in own.values() for i in by_id}
+    own, listed = self.per_client.values, self.per_client.clients
     if self.num_clients is not None and len(listed) > self.num_clients:
       raise ValueError(
           f'per_client: {len(listed)} clients are listed, and num_clients is'
           f' {self.num_clients}; expected at least {len(listed)}'
       )
     for name in ('dual_step', 'aggregation_step'):
-      if name in own and name not in self.__dataclass_fields__:
+      if name in own and name not in _fields(self):
         raise ValueError(f'per_client: {name} is 1 in federated ADMM')
-    rules = self.rules()
-    if 'aggregation_step' in own and rules['aggregation'][0] != 'constant':
+    aggregation = self.aggregation_step.rule
+    if 'aggregation_step' in own and aggregation != 'constant':
       raise ValueError(
           'per_client: aggregation_step goes with a number as the common'
-          f' aggregation_step, not with {rules["aggregation"][0]}'
+          f' aggregation_step, not with {aggregation}'
       )
-    if rules['dual'][0] == 'rho' and self.client_optimizer != 'sgd':
+    if self.dual_step.rule == 'rho' and self.client_optimizer != 'sgd':
       raise ValueError(
           'dual_step=rho:R is defined for plain SGD; use client_optimizer=sgd'
       )
     for warning in dual_range.check_all(
-        rules['dual'],
+        self.dual_step,
         self.gamma,
         self.client_learning_rate,
-        local_steps.parse(self.local_steps).telling,
+        self.local_steps.telling,
         own,
         self.takes_plain_steps,
     ):
-      warnings.warn(warning, stacklevel=4)
-
-  def rules(self) -> dict[str, tuple[str, float]]:
-    """Rule and number of a (`dual`) and d (`aggregation`)."""
-    return dict(dual=('constant', 1.0), aggregation=('constant', 1.0))
+      warnings.warn(warning, stacklevel=_callers_level())
 
   def needed(self):
     return ('state_dir', 'num_clients')
-
-  def resolved(self):
-    values = super().resolved()
-    for name, (rule, number) in self.rules().items():
-      values[f'{name}_rule'] = rule
-      values[f'{name}_step'] = number
-    return values
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FedVra(FedAdmm):
   """FedVRA: federated ADMM with adaptive dual and aggregation steps."""
 
-  dual_step: str = _field(
-      '1',
+  dual_step: step_rule.StepRule = _field(
+      step_rule.StepRule(),
       'a of the dual step: a number, or rho:R, a = R / (γ η Q̃), R at most 1',
-      _number_or('rho'),
+      structural=lambda step: step.rule,
+      parse=functools.partial(step_rule.StepRule.parse, 'dual_step', ('rho',)),
   )
-  aggregation_step: str = _field(
-      'N/m',
+  aggregation_step: step_rule.StepRule = _field(
+      step_rule.StepRule('N/m'),
       'd of the aggregation step: a number, N/m (all clients by those of the'
       ' round), or 1/sum (of ω in the round)',
-      _number_or('N/m', '1/sum'),
+      structural=lambda step: step.rule,
+      parse=functools.partial(
+          step_rule.StepRule.parse, 'aggregation_step', ('N/m', '1/sum')
+      ),
   )
 
-  def rules(self):
-    return dict(
-        dual=_rule(self.dual_step), aggregation=_rule(self.aggregation_step)
-    )
+
+def _callers_level() -> int:
+  """The `stacklevel` of the first caller outside this package."""
+  package = __name__.partition('.')[0]
+  frame, level = sys._getframe(1), 1  # pylint: disable=protected-access
+  while frame.f_back and frame.f_globals['__name__'].startswith(package):
+    frame, level = frame.f_back, level + 1
+  return level
 
 
 def meaning(cls: type, name: str) -> str:
   """What a hyperparameter means."""
-  return cls.__dataclass_fields__[name].metadata['help']
+  return _fields(cls)[name].metadata['help']
+
+
+def _fields(of: Any) -> dict[str, dataclasses.Field]:
+  return {f.name: f for f in dataclasses.fields(of)}
 
 
 def parse(
     algorithm: str,
     cls: type,
-    given: dict[str, Any],
+    given: Mapping[str, Any],
     registry: Mapping[str, type],
 ) -> Hyperparameters:
   """Checks hyperparameters and fills a dataclass with them.
@@ -527,7 +614,7 @@ def parse(
     ValueError: If a name is unknown or unused by the algorithm, or a value is
       impossible; one line that says which and what would be right.
   """
-  fields = {f.name: f for f in dataclasses.fields(cls)}
+  fields = _fields(cls)
   values = {}
   for name, value in given.items():
     if name not in fields:
@@ -536,14 +623,9 @@ def parse(
           + _instead(name, fields, registry)
       )
     values[name] = _checked(fields[name], value)
-  chosen = values.get('client_optimizer', fields['client_optimizer'].default)
-  for name, users in _USED_BY.items():
-    if values.get(name) is not None and chosen not in users:
-      raise ValueError(
-          f'{name} is not used by client_optimizer={chosen}; it is used by '
-          + ', '.join(users)
-      )
-  return cls(**values)
+  hp = cls(**values)
+  hp.check()
+  return hp
 
 
 def _instead(name, fields, registry):
@@ -551,7 +633,7 @@ def _instead(name, fields, registry):
   users = [
       other
       for other, cls in sorted(registry.items())
-      if name in cls.__dataclass_fields__
+      if name in _fields(cls)
   ]
   if users:
     return f'it belongs to {", ".join(users)}'
@@ -564,6 +646,8 @@ def _instead(name, fields, registry):
 def _checked(field, value):
   """The value in the field's type, or one line saying what would be right."""
   optional = type(None) in typing.get_args(field.type)
+  if value is not None and field.metadata['parse']:
+    return field.metadata['parse'](value)
   if value is None:
     if optional:
       return None
@@ -576,8 +660,6 @@ def _checked(field, value):
       raise ValueError(f'{field.name}: {value!r}; expected {wants}')
     return value
   if wants == 'text':
-    if field.name in _NUMBER_TOO and isinstance(value, numbers.Real):
-      value = str(value)
     if isinstance(value, os.PathLike):
       value = os.fspath(value)
     if not isinstance(value, str):
@@ -597,7 +679,7 @@ def _checked(field, value):
         raise ValueError(f'{field.name}: {value!r}; expected {wants}')
       value = int(number)
     else:
-      value = number
+      value = number + 0.0  # There is one zero.
   check = field.metadata['check']
   right = check(value) if check else None
   if right:
@@ -608,8 +690,8 @@ def _checked(field, value):
 def _kind(field):
   if field.type in (bool, bool | None):
     return 'true or false'
-  if field.type in (str, str | None):
-    return 'text'
   if field.type in (int, int | None):
     return 'a whole number'
-  return 'a number'
+  if field.type in (float, float | None):
+    return 'a number'
+  return 'text'
