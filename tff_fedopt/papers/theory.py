@@ -1,0 +1,185 @@
+"""How tables of theory are laid out: points, slopes, claims, agreement.
+
+A measuring function takes `seed` and numbers or texts by name and returns a
+`Measured`. A sweep shows it over one of its arguments, and the slope of its
+logarithm over that argument's; a claim is one number that decides a statement.
+"""
+
+import functools
+import json
+import math
+from typing import Any, Callable, Mapping, Optional, Sequence
+
+from tff_fedopt.problems import in_numpy
+from tff_fedopt.problems import noisy_quadratics
+from tff_fedopt.problems import slopes
+from tff_fedopt.tables import spec
+
+CLAIMS = 'Claims'
+SLOPES = 'Slopes on logarithmic scales'
+AGREEMENT = 'These runs in NumPy against the library'
+_SOURCE = 'ours'
+
+LOG = spec.Quantity('log10', higher_is_better=False, decimals=2)
+SLOPE = spec.Quantity('slope', decimals=3)
+
+
+def number(name: str, decimals: int = 3, **changes: Any) -> spec.Quantity:
+  """A quantity without unit, less of which is better."""
+  return spec.Quantity(
+      name, higher_is_better=False, decimals=decimals, **changes
+  )
+
+
+def log10(value: float) -> float:
+  """log10 of a distance; of less than rounding, −17."""
+  return math.log10(max(value, 1e-17))
+
+
+def cached(function: Callable[..., spec.Measured]):
+  """Keeps what a measuring function returned, by its arguments."""
+  kept = {}
+
+  @functools.wraps(function)
+  def call(**arguments):
+    key = json.dumps(arguments, sort_keys=True)
+    if key not in kept:
+      kept[key] = function(**arguments)
+    return kept[key]
+
+  return call
+
+
+class Slope:
+  """The slope of a measured number over one of its arguments, or its error."""
+
+  def __init__(self, function: Callable[..., spec.Measured], part: str):
+    """Keeps the function and which `part`: `slope` or `error`."""
+    self._function, self._part = function, ('slope', 'error').index(part)
+    # By module and name a measurement is known.
+    self.__module__ = function.__module__
+    self.__qualname__ = f'{function.__qualname__}.{part}'
+
+  def __call__(self, seed: int, over: str, values: Sequence[float], **arguments):
+    """Measures at all values; returns the slope of log number over log value."""
+    numbers = [
+        self._function(seed=seed, **{over: v}, **arguments).value
+        for v in values
+    ]
+    return spec.Measured(slopes.log_log(values, numbers)[self._part])
+
+
+def cell(
+    panel: str,
+    row: str,
+    column: str,
+    function: Callable[..., spec.Measured],
+    quantity: spec.Quantity,
+    arguments: Optional[Mapping[str, Any]] = None,
+) -> spec.Cell:
+  """Returns a measured cell."""
+  return spec.Cell(
+      row,
+      column,
+      panel=panel,
+      quantity=quantity,
+      measure=spec.Measure(function, dict(arguments or {}), _SOURCE),
+  )
+
+
+def claim(
+    row: str,
+    function: Callable[..., spec.Measured],
+    quantity: spec.Quantity,
+    **arguments: Any,
+) -> spec.Cell:
+  """Returns the cell whose number decides a statement; `row` says the rule."""
+  return cell(CLAIMS, row, 'measured', function, quantity, arguments)
+
+
+def sweep(
+    panel: str,
+    row: str,
+    function: Callable[..., spec.Measured],
+    quantity: spec.Quantity,
+    over: str,
+    values: Sequence[float],
+    slope: str = '',
+    **arguments: Any,
+) -> list[spec.Cell]:
+  """Returns the number at each value, and its slope with standard error.
+
+  Args:
+    panel: The panel of the numbers.
+    row: Their row.
+    function: What measures one.
+    quantity: What it is.
+    over: Name of the argument that changes.
+    values: What it is set to.
+    slope: The row in the panel of slopes, which says what theory says; '' for
+      no slope.
+    **arguments: The others.
+  """
+  cells = [
+      cell(
+          panel,
+          row,
+          f'{over} {value:g}',
+          function,
+          quantity,
+          {over: value, **arguments},
+      )
+      for value in values
+  ]
+  if slope:
+    given = {'over': over, 'values': list(values), **arguments}
+    cells += [
+        cell(SLOPES, slope, name, Slope(function, part), SLOPE, given)
+        for part, name in (('slope', 'slope'), ('error', 'standard error'))
+    ]
+  return cells
+
+
+def ordered(cells: Sequence[spec.Cell]) -> list[spec.Cell]:
+  """Claims first, then points, slopes and agreement, else as given."""
+  last = {CLAIMS: 0, SLOPES: 2, AGREEMENT: 3}
+  return sorted(cells, key=lambda c: last.get(c.panel, 1))
+
+
+def agreement(
+    algorithm: str, title: str = '', **hyperparameters: Any
+) -> spec.Cell:
+  """Returns the cell that compares NumPy's and the library's runs.
+
+  Args:
+    algorithm: Its name.
+    title: The column, by default that name.
+    **hyperparameters: Of the algorithm.
+  """
+  return cell(
+      AGREEMENT,
+      'largest difference of x (at most −5)',
+      title or algorithm,
+      library_difference,
+      LOG,
+      {'algorithm': algorithm, 'hyperparameters': hyperparameters},
+  )
+
+
+def library_difference(
+    seed: int, algorithm: str, hyperparameters: Mapping[str, Any]
+) -> spec.Measured:
+  """log10 of how far a run in NumPy is from the library's.
+
+  Five clients of which three take part, with unequal steps, noise and a problem
+  that is not convex.
+  """
+  problem = noisy_quadratics.random_problem(
+      seed, clients=5, copies=2, noise=0.5, ripple=0.2
+  )
+  plan = noisy_quadratics.Plan(3, (3, 1, 2, 4, 2), batch=2, seed=seed)
+  return spec.Measured(
+      log10(
+          in_numpy.difference(problem, plan, 4, algorithm, hyperparameters)
+      )
+  )
