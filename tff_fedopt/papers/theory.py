@@ -5,10 +5,11 @@ A measuring function takes `seed` and numbers or texts by name and returns a
 logarithm over that argument's; a claim is one number that decides a statement.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 import functools
 import json
 import math
-from typing import Any, Callable, Mapping, Optional, Sequence
+from typing import Any
 
 from tff_fedopt.problems import in_numpy
 from tff_fedopt.problems import noisy_quadratics
@@ -19,6 +20,14 @@ CLAIMS = 'Claims'
 SLOPES = 'Slopes on logarithmic scales'
 AGREEMENT = 'These runs in NumPy against the library'
 _SOURCE = 'ours'
+NOTES = (
+    'Quadratic clients F_i(x) = ½ (x − m_i)ᵀ H_i (x − m_i) with curvatures from'
+    ' 0.5 to 2 and axes of their own, in 4 dimensions; not convex: + 0.3 Σ cos 2x'
+    ' (where it is so). Claims: one number each, its rule in brackets.',
+    'Slopes: least squares of logarithms over the points above, standard error'
+    ' from their residuals. Runs in NumPy, written independently of the library;'
+    ' the last panel is how far they are from it.',
+)
 
 LOG = spec.Quantity('log10', higher_is_better=False, decimals=2)
 SLOPE = spec.Quantity('slope', decimals=3)
@@ -75,7 +84,7 @@ def cell(
     column: str,
     function: Callable[..., spec.Measured],
     quantity: spec.Quantity,
-    arguments: Optional[Mapping[str, Any]] = None,
+    arguments: Mapping[str, Any] | None = None,
 ) -> spec.Cell:
   """Returns a measured cell."""
   return spec.Cell(
@@ -103,6 +112,7 @@ def sweep(
     function: Callable[..., spec.Measured],
     quantity: spec.Quantity,
     over: str,
+    symbol: str,
     values: Sequence[float],
     slope: str = '',
     **arguments: Any,
@@ -115,6 +125,7 @@ def sweep(
     function: What measures one.
     quantity: What it is.
     over: Name of the argument that changes.
+    symbol: What columns call it.
     values: What it is set to.
     slope: The row in the panel of slopes, which says what theory says; '' for
       no slope.
@@ -124,7 +135,7 @@ def sweep(
       cell(
           panel,
           row,
-          f'{over} {value:g}',
+          f'{symbol} {value:g}',
           function,
           quantity,
           {over: value, **arguments},

@@ -7,8 +7,9 @@ that say how far these are from the library's algorithms.
 Shapes: x [copies, n]; what clients hold [clients, copies, n].
 """
 
+from collections.abc import Callable, Iterator, Mapping
 import dataclasses
-from typing import Any, Callable, Iterator, Mapping, Optional
+from typing import Any
 
 import numpy as np
 
@@ -29,8 +30,8 @@ class Round:
 
   x: np.ndarray
   local: np.ndarray
-  memory: Optional[np.ndarray] = None
-  shared: Optional[np.ndarray] = None
+  memory: np.ndarray | None = None
+  shared: np.ndarray | None = None
 
   @property
   def divergence(self) -> np.ndarray:
@@ -45,7 +46,7 @@ def local_steps(
     cohort: np.ndarray,
     start: np.ndarray,
     rate: float,
-    more: Optional[Callable[[np.ndarray], np.ndarray]] = None,
+    more: Callable[[np.ndarray], np.ndarray | None] = None,
 ) -> np.ndarray:
   """Gradient steps y − η (g_i(y) + more(y)) of a cohort.
 
@@ -121,7 +122,7 @@ def fedopt(
     plan: noisy_quadratics.Plan,
     rounds: int,
     rate: float,
-    server: Optional[Server] = None,
+    server: Server | None = None,
     decay: Callable[[int], float] = lambda t: 1.0,
     relaxation: float = 0.0,
 ) -> Iterator[Round]:
@@ -184,7 +185,7 @@ def fedvra(
     rate: float,
     gamma: float,
     dual_step: float = 1.0,
-    aggregation_step: Optional[float] = None,
+    aggregation_step: float | None = None,
 ) -> Iterator[Round]:
   """FedVRA by its equations (8) to (10), not by the split server steps.
 

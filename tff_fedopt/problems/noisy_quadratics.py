@@ -12,11 +12,12 @@ error. ρ = 0 is a convex problem; with 4 ρ above the curvatures it is not.
 """
 
 import collections
+from collections.abc import Iterator, Mapping
 import dataclasses
 import functools
 import json
 import tempfile
-from typing import Any, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 

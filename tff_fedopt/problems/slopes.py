@@ -1,6 +1,6 @@
 """How a number depends on another: the slope on logarithmic scales."""
 
-from typing import Sequence
+from collections.abc import Sequence
 
 import numpy as np
 

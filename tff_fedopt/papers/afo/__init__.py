@@ -2,8 +2,10 @@
 
 import functools
 
+from tff_fedopt.papers import scales
 from tff_fedopt.papers.afo import cells
 from tff_fedopt.papers.afo import settings
+from tff_fedopt.papers.afo import theory
 from tff_fedopt.tables import spec
 
 _CITATION = (
@@ -104,5 +106,23 @@ TABLES = (
                 ' examples, drawn from all clients.'
             ),
         ),
+    ),
+    _table(
+        id='afo_theory',
+        title='Theorems and their corollaries on quadratic clients',
+        citation=f'{_CITATION}, Theorems 1 and 2, corollaries, discussion',
+        shows=(
+            'local steps leave a bias that a falling client rate removes, and'
+            ' the error falls with rounds, clients and local steps as bounded'
+        ),
+        kind='measured',
+        forms=('code',),
+        row_header='Quantity',
+        column_header='Setting',
+        build=theory.cells,
+        reduction=scales.in_every_profile(None),
+        seeds=scales.in_every_profile((0,)),
+        estimates=scales.in_every_profile('2 min'),
+        notes=theory.NOTES,
     ),
 )

@@ -6,6 +6,7 @@ from tff_fedopt.experiment import reductions
 from tff_fedopt.papers import scales
 from tff_fedopt.papers.fedinit import cells
 from tff_fedopt.papers.fedinit import settings
+from tff_fedopt.papers.fedinit import theory
 from tff_fedopt.tables import spec
 
 _CITATION = 'FedInit (arXiv:2604.12768)'
@@ -56,6 +57,15 @@ _table = functools.partial(
     column_header='Clients and labels',
     seeds=settings.SEEDS,
     notes=_NOTES,
+)
+_theory = functools.partial(
+    _table,
+    kind='measured',
+    forms=('code',),
+    row_header='Quantity',
+    column_header='Setting',
+    reduction=scales.in_every_profile(None),
+    seeds=scales.in_every_profile((0,)),
 )
 
 TABLES = (
@@ -175,5 +185,26 @@ TABLES = (
             *_NOTES,
         ),
         check_rows=('accuracy', 'consistency Δ'),
+    ),
+    _theory(
+        id='init_toy',
+        title='Δ and the distance to the optimum over β, without noise',
+        citation=f'{_CITATION}, Sections 3.2, 5.3 and 5.4, on a toy problem',
+        shows='Δ falls with β up to a bound beyond which training diverges',
+        build=theory.toy,
+        estimates=scales.in_every_profile('10 s'),
+        notes=theory.TOY_NOTES,
+    ),
+    _theory(
+        id='init_theory',
+        title='What the theorems say of Δ, gradients and stability',
+        citation=f'{_CITATION}, Theorems 1 to 19, equation (10), Remarks',
+        shows=(
+            'Δ falls with the client rate and rises with K; where clients share'
+            ' a minimiser it vanishes'
+        ),
+        build=theory.cells,
+        estimates=scales.in_every_profile('2 min'),
+        notes=theory.NOTES,
     ),
 )

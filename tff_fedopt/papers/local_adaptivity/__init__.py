@@ -6,6 +6,7 @@ from tff_fedopt.papers import scales
 from tff_fedopt.papers.afo import settings as afo_settings
 from tff_fedopt.papers.local_adaptivity import cells
 from tff_fedopt.papers.local_adaptivity import settings
+from tff_fedopt.papers.local_adaptivity import theory
 from tff_fedopt.papers.local_adaptivity import toy
 from tff_fedopt.tables import spec
 
@@ -121,5 +122,23 @@ TABLES = (
         shows='without correction client AdaGrad loses, with it it gains',
         build=cells.method_table(('CIFAR-100',), cells.CIFAR100),
         estimates={'quick': '3 min', 'small': 'hours', 'paper': 'weeks'},
+    ),
+    _table(
+        id='la_theory',
+        title='Fixed points and contraction on quadratic clients',
+        citation=f'{_CITATION}, Sections 4 and 5, Appendices B.4 and F',
+        shows=(
+            'unequal steps or preconditioners leave a bias that no rate removes;'
+            ' a correction leaves one in proportion to the rate'
+        ),
+        kind='measured',
+        forms=('code',),
+        row_header='Quantity',
+        column_header='Setting',
+        build=theory.cells,
+        reduction=scales.in_every_profile(None),
+        seeds=scales.in_every_profile((0,)),
+        estimates=scales.in_every_profile('2 min'),
+        notes=theory.NOTES,
     ),
 )
