@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from tff_fedopt.optimizers import schedules
 from tff_fedopt.problems import noisy_quadratics
 
 
@@ -287,12 +286,13 @@ def run(
 
 
 def _decay(text):
-  schedule = schedules.parse(text)
+  """η_l's factor in round t from 0, of a schedule as the library writes it."""
+  kind, *numbers = text.split(':')
   power = {'constant': 0.0, 'inverse_sqrt': -0.5, 'inverse_linear': -1.0}
-  if schedule.kind not in power:
-    raise ValueError(f'there is no {schedule.kind} schedule in NumPy')
-  exponent = power[schedule.kind]
-  return lambda t: (1 + schedule.rate * t / schedule.steps) ** exponent
+  if kind not in power:
+    raise ValueError(f'there is no {kind} schedule in NumPy')
+  rate, steps = map(float, numbers or (1, 1))
+  return lambda t: (1 + rate * t / steps) ** power[kind]
 
 
 def difference(

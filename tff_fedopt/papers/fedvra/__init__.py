@@ -142,7 +142,6 @@ TABLES = (
             ' the larger the best dual step'
         ),
         kind='measured',
-        forms=('code',),
         row_header='Quantity',
         column_header='Setting',
         build=theory.cells,
