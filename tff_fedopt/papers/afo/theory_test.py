@@ -104,3 +104,27 @@ def test_fedopt_of_another_rate_is_not_plain_averaging(monkeypatch):
 
   monkeypatch.setattr(noisy_quadratics, 'run', halved)
   assert theory.plain_averaging(0, 2).value > -2
+
+
+def test_pachinko_is_counted_right(monkeypatch):
+  """Client 0 has each label once; all others have one label only."""
+  labels = np.zeros([500, 100], int)
+  labels[0] = np.arange(100)
+  dealt = np.arange(50_000).reshape(500, 100)
+  dealt[0, 0] = dealt[0, 1]
+  monkeypatch.setattr(theory, '_allocated', lambda *_: (dealt, labels))
+  settings = {'alpha': 0.1, 'beta': 10.0}
+  assert theory.coarse_labels(0, **settings).value == 1
+  assert theory.fine_labels(0, **settings).value == 1
+  assert theory.used_twice(0, **settings).value == 1
+  monkeypatch.setattr(theory, '_allocated', lambda *_: (dealt, labels[:1]))
+  assert theory.coarse_labels(0, **settings).value == 16  # 80 of 100 in 5s.
+
+
+def test_pachinko_concentrates_and_uses_no_image_twice():
+  settings = {'alpha': 0.1, 'beta': 10.0}
+  assert theory.coarse_labels(0, **settings).value <= 5
+  assert theory.fine_labels(0, **settings).value >= 4
+  assert theory.used_twice(0, **settings).value == 0
+  # With α = 10 labels are spread.
+  assert theory.coarse_labels(0, alpha=10.0, beta=10.0).value > 5

@@ -161,6 +161,14 @@ def mean_gradient(seed, rounds, beta, ripple=0.0) -> spec.Measured:
   )
 
 
+@theory.cached
+def early_gradient(seed, steps, beta, ripple=0.0) -> spec.Measured:
+  """‖∇f(x)‖² after 10 rounds of rate 0.01 without noise, all clients."""
+  problem = _problem(seed, ripple=ripple)
+  *_, last = _rounds(problem, _plan(seed, _CLIENTS, steps), 10, 0.01, beta)
+  return spec.Measured(float(np.square(problem.gradient(last.x)).sum()))
+
+
 def gradient_ratio(seed, betas, **shared) -> spec.Measured:
   """`mean_gradient` at the first β over that at the second."""
   top, bottom = (mean_gradient(seed=seed, beta=b, **shared).value for b in betas)
@@ -413,6 +421,18 @@ def cells(profile: str, form: str) -> list[spec.Cell]:
           beta=beta,
           rate=0.02,
           rounds=200,
+          **more,
+      )
+      result += theory.sweep(
+          '‖∇f‖² after 10 rounds over K',
+          f'β {beta:g}{what}',
+          early_gradient,
+          square,
+          'steps',
+          'K',
+          _STEPS,
+          f'‖∇f‖² after 10 rounds over K, β {beta:g}{what} (bound: falls)',
+          beta=beta,
           **more,
       )
       result += theory.sweep(

@@ -98,3 +98,10 @@ def test_gradients_repeat():
       theory.mean_gradient.__wrapped__(**arguments).value for _ in range(2)
   )
   assert first == second > 0
+
+
+def test_more_local_steps_come_further_in_few_rounds():
+  few, many = (
+      theory.early_gradient(seed=0, steps=k, beta=0.0).value for k in (1, 8)
+  )
+  assert many < few
