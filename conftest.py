@@ -8,9 +8,13 @@ import uuid
 
 import pytest
 
+from tff_fedopt.testing import pids
+
 # Every process started below inherits it, also one whose parent has died.
 MARK = 'TFF_FEDOPT_TEST_SESSION'
 PATIENCE_SECONDS = 10
+
+pytest_plugins = ['tff_fedopt.testing.processes']
 
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 os.environ.setdefault(MARK, uuid.uuid4().hex)
@@ -18,16 +22,15 @@ os.environ.setdefault(MARK, uuid.uuid4().hex)
 
 def surviving_workers(mark):
   """Returns the ids of TFF worker processes that carry a session's mark."""
-  found = []
-  for process in pathlib.Path('/proc').glob('[0-9]*'):
-    try:
-      if b'worker_binary' not in process.joinpath('cmdline').read_bytes():
-        continue
-      if f'{MARK}={mark}'.encode() in process.joinpath('environ').read_bytes():
-        found.append(int(process.name))
-    except OSError:  # It ended meanwhile, or is not ours.
-      continue
-  return sorted(found)
+  return [pid for pid in pids.carrying(MARK, mark) if _is_worker(pid)]
+
+
+def _is_worker(pid):
+  try:
+    command = pathlib.Path(f'/proc/{pid}/cmdline').read_bytes()
+  except OSError:  # It ended meanwhile.
+    return False
+  return b'worker_binary' in command
 
 
 @pytest.hookimpl(trylast=True)

@@ -60,6 +60,7 @@ def test_a_surviving_worker_fails_a_session_that_passed(
   (tmp_path / 'conftest.py').write_text(text)
   (tmp_path / 'a_test.py').write_text(_LEAVES_A_WORKER % lives)
   env = {k: v for k, v in os.environ.items() if k != conftest.MARK}
+  env['PYTHONPATH'] = str(pathlib.Path(conftest.__file__).parent)
   try:
     result = subprocess.run(
         [sys.executable, '-m', 'pytest', '-n', '1', 'a_test.py'],

@@ -1,6 +1,7 @@
 """The system's processes, for tests of who ends with whom."""
 
 from collections.abc import Callable, Iterable
+import contextlib
 import pathlib
 import time
 
@@ -19,6 +20,18 @@ def below(pid: int) -> list[int]:
     if fields and int(fields[1]) == pid:
       found += [int(path.name), *below(int(path.name))]
   return found
+
+
+def carrying(variable: str, value: str) -> list[int]:
+  """All running processes that have an environment variable of this value."""
+  entry = f'{variable}={value}'.encode()
+  found = []
+  for path in pathlib.Path('/proc').glob('[0-9]*'):
+    with contextlib.suppress(OSError):  # It ended meanwhile, or is not ours.
+      environment = path.joinpath('environ').read_bytes().split(b'\0')
+      if entry in environment and runs(int(path.name)):
+        found.append(int(path.name))
+  return sorted(found)
 
 
 def _fields(pid):

@@ -1,0 +1,151 @@
+"""Processes that a test starts; none outlives it, whatever happens.
+
+The fixture `processes` (made known by the root's conftest.py) starts them:
+
+    result = processes.run([sys.executable, '-c', code], seconds=60)
+    with processes.start(['bash', 'x.sh'], stdout=subprocess.PIPE) as process:
+      ...
+"""
+
+from collections.abc import Iterator, Sequence
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+from typing import Any
+import uuid
+
+import pytest
+
+from tff_fedopt.testing import pids
+
+# Every process below a test inherits it, also one in a session of its own.
+MARK = 'TFF_FEDOPT_TEST'
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
+
+
+class Processes:
+  """Starts processes and ends them."""
+
+  def __init__(self):
+    self._mark = uuid.uuid4().hex
+    self._timers = []
+    self._overdue = []
+
+  def start(
+      self,
+      command: Sequence[Any],
+      *,
+      seconds: float,
+      ignored: Sequence[signal.Signals] = (),
+      blocked: Sequence[signal.Signals] = (),
+      **options,
+  ) -> subprocess.Popen:
+    """Starts a process in a session of its own.
+
+    Args:
+      command: What runs.
+      seconds: After so many, all that it started is killed and the test fails.
+      ignored: Signals that it inherits as ignored. Those that this process
+        ignores itself, as whatever a shell runs in its background, are not.
+      blocked: Signals that it inherits as blocked.
+      **options: Of `subprocess.Popen`.
+
+    Returns:
+      The process.
+    """
+    environment = {**options.pop('env', os.environ), MARK: self._mark}
+    with _handed_on(ignored, blocked):
+      process = subprocess.Popen(
+          command,
+          env=environment,
+          start_new_session=True,
+          restore_signals=signal.SIGPIPE not in ignored,
+          **options,
+      )
+    timer = threading.Timer(seconds, self._expire, [process, seconds])
+    timer.daemon = True
+    timer.start()
+    self._timers.append(timer)
+    return process
+
+  def run(
+      self, command: Sequence[Any], *, seconds: float, **options
+  ) -> subprocess.CompletedProcess:
+    """Runs a process to its end, and that of its output pipes.
+
+    Args:
+      command: What runs.
+      seconds: As in `start`.
+      **options: As in `start`.
+
+    Returns:
+      Exit code, standard output and error as text.
+    """
+    with self.start(
+        command,
+        seconds=seconds,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    ) as process:
+      out, err = process.communicate()
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+  def mark(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes what the product itself starts in this test count as well."""
+    monkeypatch.setenv(MARK, self._mark)
+
+  def running(self) -> list[int]:
+    """Returns the ids of all processes below this test that run."""
+    return pids.carrying(MARK, self._mark)
+
+  def _expire(self, process, seconds):
+    self._overdue.append(f'{process.args!r:.200} ran for {seconds:g} s')
+    self.end()
+
+  def end(self) -> None:
+    """Kills them all."""
+    while running := self.running():
+      for pid in running:
+        with contextlib.suppress(ProcessLookupError):
+          os.kill(pid, signal.SIGKILL)
+
+  def close(self) -> None:
+    """Kills what still runs; fails if anything had to be killed for its time."""
+    for timer in self._timers:
+      timer.cancel()
+    self.end()
+    assert not self._overdue, self._overdue
+
+
+@pytest.fixture(name='processes')
+def _processes() -> Iterator[Processes]:
+  started = Processes()
+  yield started
+  started.close()
+
+
+@contextlib.contextmanager
+def _handed_on(ignored, blocked):
+  """Makes this thread's next process inherit exactly this state of signals.
+
+  A handled signal is handed on with its default action, so nothing gets lost
+  here meanwhile.
+  """
+  before = {number: signal.getsignal(number) for number in _SIGNALS}
+  mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+  try:
+    for number, handler in before.items():
+      if number in ignored:
+        signal.signal(number, signal.SIG_IGN)
+      elif handler == signal.SIG_IGN and number != signal.SIGPIPE:
+        signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    yield
+  finally:
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    for number, handler in before.items():
+      signal.signal(number, handler)
