@@ -13,6 +13,7 @@ from tensorflow_federated.python.core.environments.tensorflow_frontend import (
 )
 
 from tff_fedopt.runtime import errors
+from tff_fedopt.runtime import fixed_order
 from tff_fedopt.runtime import remote_executor
 from tff_fedopt.runtime import worker as worker_lib
 
@@ -135,10 +136,16 @@ class _ExecutorFactory(tff.framework.ExecutorFactory):
     self._stub = None
 
 
+def _compile(comp):
+  return tff.backends.native.desugar_and_transform_to_native(
+      fixed_order.computation(comp)
+  )
+
+
 def _context_arguments(connect):
   return dict(
       executor_fn=_ExecutorFactory(connect),
-      compiler_fn=tff.backends.native.desugar_and_transform_to_native,
+      compiler_fn=_compile,
       transform_args=tensorflow_computation.transform_args,
       transform_result=tensorflow_computation.transform_result,
   )

@@ -19,6 +19,7 @@ from tensorflow_federated.python.core.environments.tensorflow_backend import (
   tensorflow_tree_transformations,
 )
 
+from tff_fedopt.runtime import fixed_order
 from tff_fedopt.runtime import leaf as leaf_lib
 
 # Values by name. What differs between clients is a `PerClient` for the server,
@@ -118,7 +119,7 @@ def make(
     leaf.Unsupported: If it holds what this engine cannot run.
   """
   block, _ = tensorflow_tree_transformations.replace_intrinsics_with_bodies(
-      computation.to_building_block()
+      fixed_order.computation(computation).to_building_block()
   )
   block = tff.framework.to_call_dominant(block)
   steps, parameter = [], 'argument'
