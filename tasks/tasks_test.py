@@ -1,7 +1,6 @@
 """Every task from embedded and from real data."""
 
 import math
-import subprocess
 import sys
 
 import numpy as np
@@ -224,13 +223,14 @@ class TestPublishedSettings:
     assert tasks.info('emnist_autoencoder').metric.scale == 1000
     assert not tasks.info('emnist_autoencoder').metric.higher_is_better
 
-  def test_info_needs_no_tensorflow(self):
+  def test_info_needs_no_tensorflow(self, processes):
     code = (
         'import sys, tasks\n'
         'for name in tasks.PUBLISHED: tasks.info(name).resolve("quick", {})\n'
         'assert "tensorflow" not in sys.modules, "tensorflow was loaded"'
     )
-    subprocess.run([sys.executable, '-c', code], check=True, timeout=60)
+    result = processes.run([sys.executable, '-c', code], seconds=60)
+    assert result.returncode == 0, result.stderr
 
 
 class TestRefusals:

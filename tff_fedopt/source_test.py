@@ -3,7 +3,6 @@
 import ast
 import functools
 import pathlib
-import subprocess
 import sys
 
 import pytest
@@ -220,15 +219,10 @@ def _is_command(path):
   return bool(has_flags) and is_main
 
 
-def _imports_tensorflow(arguments):
+def _imports_tensorflow(processes, arguments):
   """Runs Python; tells its output and whether it loaded TensorFlow."""
-  result = subprocess.run(
-      [sys.executable, '-X', 'importtime', *arguments],
-      cwd=ROOT,
-      capture_output=True,
-      text=True,
-      check=False,
-      timeout=60,
+  result = processes.run(
+      [sys.executable, '-X', 'importtime', *arguments], seconds=60, cwd=ROOT
   )
   modules = {
       line.rpartition('|')[2].strip().split('.')[0]
@@ -247,8 +241,8 @@ def _imports_tensorflow(arguments):
         if _is_command(p)
     ],
 )
-def test_help_of_commands_comes_without_tensorflow(module):
-  output, has_tensorflow = _imports_tensorflow(['-m', module, '--help'])
+def test_help_of_commands_comes_without_tensorflow(module, processes):
+  output, has_tensorflow = _imports_tensorflow(processes, ['-m', module, '--help'])
   assert '--' in output
   assert not has_tensorflow
 
@@ -267,11 +261,11 @@ def test_help_of_commands_comes_without_tensorflow(module):
         if ROOT.joinpath(*package.split('.'), '__init__.py').exists()
     ],
 )
-def test_packages_import_without_tensorflow(package):
-  assert not _imports_tensorflow(['-c', f'import {package}'])[1]
+def test_packages_import_without_tensorflow(package, processes):
+  assert not _imports_tensorflow(processes, ['-c', f'import {package}'])[1]
 
 
-def test_an_import_of_tensorflow_is_noticed(tmp_path):
+def test_an_import_of_tensorflow_is_noticed(tmp_path, processes):
   (tmp_path / 'tensorflow.py').write_text('')
   code = f'import sys\nsys.path.insert(0, {str(tmp_path)!r})\nimport tensorflow'
-  assert _imports_tensorflow(['-c', code])[1]
+  assert _imports_tensorflow(processes, ['-c', code])[1]

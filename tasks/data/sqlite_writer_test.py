@@ -68,7 +68,7 @@ def test_tff_reads_what_was_written(tmp_path):
   assert stored == [b'1', b'2']
 
 
-def test_builds_once_when_several_start_together(tmp_path):
+def test_builds_once_when_several_start_together(tmp_path, processes):
   path = str(tmp_path / 'made')
   program = (
       'import sys, time\n'
@@ -81,15 +81,16 @@ def test_builds_once_when_several_start_together(tmp_path):
   )
   root = pathlib.Path(__file__).resolve().parents[2]
   started = [
-      subprocess.Popen(
+      processes.start(
           [sys.executable, '-c', program, path],
+          seconds=60,
           stdout=subprocess.PIPE,
           text=True,
           cwd=root,
       )
       for _ in range(3)
   ]
-  out = [process.communicate(timeout=60)[0] for process in started]
+  out = [process.communicate()[0] for process in started]
   assert sum('built' in text for text in out) == 1
   assert all(text.endswith('half whole\n') for text in out)
 

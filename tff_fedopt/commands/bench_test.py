@@ -1,14 +1,11 @@
 """Ratios are taken within a turn, over processes started anew."""
 
-import os
-
 import pandas as pd
 import pytest
 
 from tff_fedopt.bench import measure
 from tff_fedopt.bench import variants
 from tff_fedopt.commands import bench
-from tff_fedopt.testing import pids
 
 
 class _Scripted:
@@ -72,14 +69,16 @@ def test_what_is_no_time_has_no_ratio(monkeypatch):
   assert list(rows['median']) == ['0', '5']
 
 
-def test_real_variants_are_measured_saved_and_ended(tmp_path, capfd):
+def test_real_variants_are_measured_saved_and_ended(
+    tmp_path, capfd, processes, monkeypatch
+):
   out = tmp_path / 'new' / 'bench.csv'
-  before = set(pids.below(os.getpid()))
+  processes.mark(monkeypatch)
   status = bench.main(
       ['lstm_step_256', '--turns=1', '--starts=1', f'--out={out}']
   )
   assert status == 0
-  assert set(pids.below(os.getpid())) <= before
+  assert processes.running() == []
   rows = pd.read_csv(out)
   assert list(rows['variant']) == ['ours', 'keras']
   assert (rows['median'] > 0).all()

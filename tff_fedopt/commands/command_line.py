@@ -18,6 +18,7 @@ from absl import flags
 
 from tasks.data import sources
 from tff_fedopt import plugins
+from tff_fedopt.runtime import inherited
 
 _EVERYWHERE = 'flags of every command'
 _IMPORT = (
@@ -354,6 +355,7 @@ def check_data_dir(path: str | None) -> None:
 
 def end_with(main, argv) -> None:
   """Ends the process with what `main` returns; quietly if nobody reads on."""
+  inherited.settle()
   try:
     code = main(argv)
     sys.stdout.flush()

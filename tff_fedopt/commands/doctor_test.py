@@ -142,7 +142,10 @@ def test_a_failed_hello_is_the_thing_to_do(monkeypatch, capsys):
   assert (status, lines[-1]) == (2, 'NOT READY: mend it')
 
 
-def test_hello_that_hangs_is_ended_in_time_with_its_children(tmp_path):
+def test_hello_that_hangs_is_ended_in_time_with_its_children(
+    tmp_path, processes, monkeypatch
+):
+  processes.mark(monkeypatch)
   alive = tmp_path / 'pid'
   code = (
       'import subprocess, time\n'

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -125,10 +126,12 @@ def test_labels_may_hold_commas():
   assert {p.cell.column for p in planned} == {wanted, 'server-only Adam'}
 
 
-def test_nobody_reads_on():
-  command_line = [sys.executable, '-m', 'tff_fedopt.tables', '--list']
-  process = subprocess.Popen(
-      command_line,
+@pytest.mark.parametrize('ignored', [(), (signal.SIGPIPE,)])
+def test_nobody_reads_on(processes, ignored):
+  process = processes.start(
+      [sys.executable, '-m', 'tff_fedopt.tables', '--list'],
+      seconds=60,
+      ignored=ignored,
       stdout=subprocess.PIPE,
       stderr=subprocess.PIPE,
       text=True,
@@ -136,7 +139,16 @@ def test_nobody_reads_on():
   )
   process.stdout.close()
   assert process.stderr.read() == ''
-  assert process.wait(60) == 141
+  assert process.wait() == 141
+
+
+@pytest.mark.parametrize('closed', ['<&-', '>&-', '2>&-', '<&- >&- 2>&-'])
+def test_standard_files_may_be_closed(processes, closed):
+  program = f'"{sys.executable}" -m tff_fedopt.tables --list {closed}; echo $?'
+  result = processes.run(['bash', '-c', program], seconds=60)
+  assert result.stdout.splitlines()[-1] == '0'
+  assert ('afo_main' in result.stdout) == ('>&-' not in closed.split())
+  assert result.stderr == ''
 
 
 def test_list_names_every_table(capsys):
@@ -147,7 +159,7 @@ def test_list_names_every_table(capsys):
 
 
 @pytest.mark.parametrize('argument', ['--list', '--help', 'no_such_table'])
-def test_no_tensorflow_for_what_needs_none(argument):
+def test_no_tensorflow_for_what_needs_none(argument, processes):
   program = (
       'import runpy, sys\n'
       f'sys.argv = ["tables", {argument!r}]\n'
@@ -158,4 +170,5 @@ def test_no_tensorflow_for_what_needs_none(argument):
       'assert "tensorflow" not in sys.modules\n'
       'assert "matplotlib" not in sys.modules\n'
   )
-  subprocess.run([sys.executable, '-c', program], check=True, timeout=60)
+  result = processes.run([sys.executable, '-c', program], seconds=60)
+  assert result.returncode == 0, result.stderr

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -149,10 +150,11 @@ def test_help_names_every_hyperparameter_and_its_users(capsys):
 
 _MAIN = """
 import sys
+from tff_fedopt.commands import command_line
 from tff_fedopt.commands import train
 from tff_fedopt.testing import toy
 toy.install()
-sys.exit(train.main([*sys.argv[1:]]))
+command_line.end_with(train.main, sys.argv[1:])
 """
 
 
@@ -168,14 +170,18 @@ def test_ctrl_c_ends_with_one_line_and_code_130(
   assert (tmp_path / 'checkpoints' / 'round_00000001.ckpt').exists()
 
 
-def test_sigterm_saves_and_ends(tmp_path):
-  with subprocess.Popen(
+def test_sigterm_saves_and_ends(tmp_path, processes):
+  with processes.start(
       [sys.executable, '-c', _MAIN, '--task=toy', '--rounds=100000']
       + ['--evaluate_every=100000', f'--run_dir={tmp_path}'],
       cwd=_ROOT,
       env={**os.environ, 'PYTHONPATH': str(_ROOT)},
       stderr=subprocess.PIPE,
       text=True,
+      seconds=240,
+      # Whatever it inherits.
+      ignored=[signal.SIGINT, signal.SIGTERM],
+      blocked=[signal.SIGTERM, signal.SIGHUP],
   ) as process:
     end = time.monotonic() + 120
     while not list(tmp_path.glob('checkpoints/*.ckpt')):

@@ -21,6 +21,7 @@ from typing import Any
 from tff_fedopt import plugins
 from tff_fedopt.experiment import progress
 from tff_fedopt.experiment import spec as spec_lib
+from tff_fedopt.runtime import inherited
 
 # How long a process may take to write its checkpoint when it is to end.
 _GRACE_SECONDS = 5.0
@@ -184,6 +185,7 @@ class _Child:
 
 def main() -> None:
   """The process's side."""
+  inherited.settle()
   # Standard output is for outcomes alone; what others print goes to the log.
   outcomes = os.fdopen(os.dup(1), 'w')
   os.dup2(2, 1)

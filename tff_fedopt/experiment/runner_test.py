@@ -9,7 +9,6 @@ import os
 import pathlib
 import re
 import signal
-import subprocess
 import sys
 
 import numpy as np
@@ -170,16 +169,15 @@ def test_directory_of_a_finished_run(reference, programs):
 
 
 def test_kill_9_and_resume_is_the_uninterrupted_run(
-    tmp_path, reference, programs
+    tmp_path, reference, programs, processes
 ):
   directory = tmp_path / 'killed'
   root = pathlib.Path(runner.__file__).parents[2]
-  child = subprocess.run(
+  child = processes.run(
       [sys.executable, '-c', _KILLED, directory],
+      seconds=200,
       cwd=root,
       env={**os.environ, 'PYTHONPATH': str(root)},
-      timeout=200,
-      check=False,
   )
   assert child.returncode == -signal.SIGKILL
   assert (directory / 'metrics.csv').read_text().count('\n') == 5

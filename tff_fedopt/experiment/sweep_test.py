@@ -154,23 +154,21 @@ sweep.run_all(specs, sys.argv[1], jobs=2)
 """
 
 
-def test_no_process_outlives_a_killed_sweep(tmp_path):
-  parent = subprocess.Popen(
+def test_no_process_outlives_a_killed_sweep(tmp_path, processes):
+  parent = processes.start(
       [sys.executable, '-c', _SWEEP.format(command=_TOY_JOB), tmp_path],
+      seconds=240,
       cwd=_ROOT,
       env={**os.environ, 'PYTHONPATH': str(_ROOT)},
       stderr=subprocess.DEVNULL,
   )
-  try:
-    runs = lambda: {p.parent for p in tmp_path.glob('*/checkpoints/*.ckpt')}
-    pids.wait_for(lambda: len(runs()) == 2, 120, 'both runs')
-    children = pids.below(parent.pid)
-    assert len(children) >= 4  # Two processes, two workers.
-    parent.kill()
-    parent.wait()
-    pids.wait_until_gone(children, 15)
-  finally:
-    parent.kill()
+  runs = lambda: {p.parent for p in tmp_path.glob('*/checkpoints/*.ckpt')}
+  pids.wait_for(lambda: len(runs()) == 2, 200, 'both runs')
+  children = pids.below(parent.pid)
+  assert len(children) >= 4  # Two processes, two workers.
+  parent.kill()
+  parent.wait()
+  pids.wait_until_gone(children, 15)
   # Each run saved its last completed round on the way out.
   for rows in tmp_path.glob('*/metrics.csv'):
     last = rows.read_text().splitlines()[-1].split(',')[0]
@@ -189,7 +187,10 @@ sys.stdin.read()
 """
 
 
-def test_an_interrupt_ends_the_processes_of_a_sweep(tmp_path, monkeypatch):
+def test_an_interrupt_ends_the_processes_of_a_sweep(
+    tmp_path, monkeypatch, processes
+):
+  processes.mark(monkeypatch)
   monkeypatch.chdir(tmp_path)
   command = (sys.executable, '-c', _JOB_THAT_HANGS)
   monkeypatch.setattr(jobs, '_COMMAND', command)
@@ -197,9 +198,8 @@ def test_an_interrupt_ends_the_processes_of_a_sweep(tmp_path, monkeypatch):
   children = []
 
   def interrupt(_):
-    ours = lambda: pids.below(os.getpid())
-    pids.wait_for(lambda: len(ours()) >= 2, 10, 'two jobs')
-    children.extend(ours())
+    pids.wait_for(lambda: len(processes.running()) == 2, 10, 'two jobs')
+    children.extend(processes.running())
     raise KeyboardInterrupt
 
   with pytest.raises(KeyboardInterrupt):
@@ -209,8 +209,7 @@ def test_an_interrupt_ends_the_processes_of_a_sweep(tmp_path, monkeypatch):
         jobs=2,
         on_result=interrupt,
     )
-  started = [c for c in children if c not in pids.below(os.getpid())]
-  assert len(started) >= 2 and not any(map(pids.runs, started))
+  assert len(children) == 2 and processes.running() == []
 
 
 def test_impossible_jobs():

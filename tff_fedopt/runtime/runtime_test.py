@@ -5,7 +5,6 @@ import os
 import pathlib
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -61,6 +60,16 @@ def _check_average():
 @pytest.fixture(autouse=True)
 def local_worker():
   runtime.use('worker')
+
+
+@pytest.fixture(name='interruptible')
+def _interruptible():
+  """SIGINT interrupts, also where a shell started all this in its background."""
+  handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+  mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+  yield
+  signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+  signal.signal(signal.SIGINT, handler)
 
 
 def test_average_and_one_worker_for_all_calls():
@@ -128,7 +137,8 @@ def test_worker_killed_during_a_call_then_a_fresh_one():
   assert runtime.worker_pids() != [pid]
 
 
-def test_interrupt_during_a_call():
+def test_interrupt_during_a_call(interruptible):
+  del interruptible
   _check_average()
   (pid,) = runtime.worker_pids()
   threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -266,14 +276,11 @@ print('parent', 0, own, flush=True)
 """
 
 
-def test_no_worker_survives_and_a_pipe_ends():
-  result = subprocess.run(
-      f'"{sys.executable}" -c "$SCRIPT" | cat',
-      shell=True,
+def test_no_worker_survives_and_a_pipe_ends(processes):
+  result = processes.run(
+      ['bash', '-c', f'"{sys.executable}" -c "$SCRIPT" | cat'],
+      seconds=240,
       env=dict(os.environ, SCRIPT=_ENDINGS),
-      capture_output=True,
-      text=True,
-      timeout=240,
   )
   endings = {}
   for line in result.stdout.splitlines():

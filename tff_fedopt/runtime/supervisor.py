@@ -56,6 +56,8 @@ def _start(command):
   libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
   if os.getppid() != supervisor:  # It died before the line above.
     os._exit(1)
+  for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
   os.dup2(os.open(os.devnull, os.O_RDWR), 0)
   os.dup2(2, 1)
   try:
@@ -72,7 +74,18 @@ def _report(line):
     pass  # The owner is gone; the loop sees it too.
 
 
+def _owner_closed(timeout):
+  """Whether standard input ends within so many seconds."""
+  readable, _, _ = select.select([0], [], [], timeout)
+  return bool(readable) and not os.read(0, 4096)
+
+
 def main():
+  # Whatever the owner's own starter ignored or blocked: this can be ended, and
+  # learns how the worker ended.
+  signal.pthread_sigmask(signal.SIG_SETMASK, [])
+  for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
+    signal.signal(number, signal.SIG_DFL)
   owner, command = int(sys.argv[1]), sys.argv[2:]
   pid = _start(command)
   port = None
@@ -86,8 +99,7 @@ def main():
       if port is not None:
         _report(f'listening {pid} {port}\n')
     timeout = _STARTING_POLL_SECONDS if port is None else _POLL_SECONDS
-    closed, _, _ = select.select([0], [], [], timeout)
-    if closed or os.getppid() != owner:
+    if _owner_closed(timeout) or os.getppid() != owner:
       os.kill(pid, signal.SIGKILL)
       os.waitpid(pid, 0)
       return

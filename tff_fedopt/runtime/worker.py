@@ -10,6 +10,8 @@ import tempfile
 import threading
 import weakref
 
+from tff_fedopt.runtime import inherited
+
 _START_SECONDS = 120.0
 _STOP_SECONDS = 5.0
 _LOG_TAIL_BYTES = 2000
@@ -72,6 +74,7 @@ class Worker:
     Raises:
       RuntimeError: If the worker does not start.
     """
+    inherited.open_standard_files()
     self._owner = os.getpid()
     self._ended = threading.Event()
     self._status = None

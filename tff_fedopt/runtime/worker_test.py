@@ -3,7 +3,6 @@
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 
 import pytest
@@ -61,23 +60,79 @@ else:
         ('SIGKILL-with-child', -signal.SIGKILL),
     ],
 )
-def test_worker_ends_with_its_owner(how, code):
+def test_worker_ends_with_its_owner(processes, how, code):
   # `run` also waits for the end of both output pipes: a worker that held one
   # would let `command | cat` hang.
-  result = subprocess.run(
-      [sys.executable, '-c', OWNER, how],
-      capture_output=True,
-      text=True,
-      timeout=30,
-  )
+  result = processes.run([sys.executable, '-c', OWNER, how], seconds=120)
   assert result.returncode == code, result.stderr
   pid, *children = map(int, result.stdout.split())
+  pids.wait_until_gone([pid], PATIENCE_SECONDS)
+  assert all(map(pids.runs, children))
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
+
+
+@pytest.mark.parametrize('way', ['ignored', 'blocked'])
+@pytest.mark.parametrize('how, code', [('return', 0), ('SIGKILL', -9)])
+def test_worker_ends_with_an_owner_that_no_signal_reaches(
+    processes, way, how, code
+):
+  result = processes.run(
+      [sys.executable, '-c', OWNER, how], seconds=120, **{way: _SIGNALS}
+  )
+  assert result.returncode == code, result.stderr
+  pids.wait_until_gone([int(result.stdout)], PATIENCE_SECONDS)
+  # Nor does its supervisor stay.
+  pids.wait_for(lambda: not processes.running(), PATIENCE_SECONDS, 'all ends')
+
+
+# An owner without standard files, which its pipes would else become.
+CLOSED = """
+import os, sys
+result = os.dup(1)
+os.closerange(0, 3)
+from tff_fedopt.runtime import worker as worker_lib
+worker = worker_lib.Worker(1)
+os.write(1, b'from C++ code')
+os.write(2, b'from C++ code')
+assert worker.is_alive(1.0)
+worker.stop()
+os.write(result, b'worked')
+"""
+
+
+def test_worker_of_an_owner_whose_standard_files_are_closed(processes):
+  result = processes.run([sys.executable, '-c', CLOSED], seconds=120)
+  assert result.stdout == 'worked'
+
+
+def _state_of_signals(pid):
+  """Blocked and ignored of the signals by which processes are ended."""
+  text = pathlib.Path(f'/proc/{pid}/status').read_text()
+  fields = dict(line.split(':\t') for line in text.splitlines())
+  return [
+      {n for n in _SIGNALS[:3] if int(fields[name], 16) >> (n - 1) & 1}
+      for name in ('SigBlk', 'SigIgn')
+  ]
+
+
+def test_worker_and_supervisor_can_be_ended_by_signals():
+  before = {n: signal.signal(n, signal.SIG_IGN) for n in _SIGNALS[:3]}
+  mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
   try:
-    pids.wait_until_gone([pid], PATIENCE_SECONDS)
-    assert all(map(pids.runs, children))
+    worker = worker_lib.Worker(1)
   finally:
-    for child in children:
-      os.kill(child, signal.SIGKILL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    for number, handler in before.items():
+      signal.signal(number, handler)
+  assert _state_of_signals(worker.pid) == [set(), set()]
+  blocked, ignored = _state_of_signals(worker._supervisor.pid)
+  assert not blocked and ignored <= {signal.SIGINT}
+  worker._supervisor.terminate()
+  assert not worker.is_alive(PATIENCE_SECONDS)
+  pids.wait_until_gone([worker.pid], PATIENCE_SECONDS)
+  worker.stop()
 
 
 def test_worker_ends_with_its_supervisor():
