@@ -17,14 +17,14 @@ _CORES = len(os.sched_getaffinity(0))
 _TIMES = 50
 
 
-@pytest.fixture(name='busy')
-def _busy(processes):
+@pytest.fixture(name='busy', params=['local', 'worker'])
+def _busy(processes, request):
   """More work than cores, and more clients at a time."""
   for _ in range(_CORES):
     processes.start([sys.executable, '-c', 'while True: pass'], seconds=280)
-  runtime.use(max_concurrent_clients=2 * _CORES)
+  runtime.use(request.param, max_concurrent_clients=2 * _CORES)
   yield
-  runtime.use(max_concurrent_clients=_CORES)
+  runtime.use(runtime.DEFAULT_ENGINE)
 
 
 def _digest(values):

@@ -4,7 +4,6 @@ import gc
 import os
 import resource
 import signal
-import subprocess
 import sys
 import threading
 
@@ -281,7 +280,9 @@ def test_what_is_compiled_goes_with_its_computation(local):
   assert len(context._plans) == before
 
 
-def test_interrupt_ends_a_call(local):
+def test_interrupt_ends_a_call(local, interruptible):
+  del interruptible
+
   @tff.federated_computation(
       tff.FederatedType(tff.SequenceType(np.int64), tff.CLIENTS)
   )
@@ -415,14 +416,8 @@ os.wait()
 """
 
 
-def test_devices_sockets_and_forks():
-  process = subprocess.run(
-      [sys.executable, '-c', _DEVICES],
-      capture_output=True,
-      text=True,
-      timeout=240,
-      start_new_session=True,
-  )
+def test_devices_sockets_and_forks(processes):
+  process = processes.run([sys.executable, '-c', _DEVICES], seconds=240)
   lines = process.stdout.splitlines()
   assert lines[:2] == ['results 1', 'sockets 0 children 0'], process.stderr
   assert lines[2].startswith('forked TensorFlow cannot be used in a forked')

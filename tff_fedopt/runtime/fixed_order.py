@@ -55,7 +55,11 @@ def computation(comp: tff.Computation) -> tff.Computation:
 
 
 def graph_def(graph: tf.compat.v1.GraphDef) -> None:
-  """Does in place what `computation` does, for one graph and its functions."""
+  """Does in place what `computation` does, for one graph and its functions.
+
+  Functions are called otherwise afterwards: TensorFlow knows those traced in
+  this process by their names.
+  """
   _rewrite(graph.node, '{}:0')
   for function in graph.library.function:
     renamed = _rewrite(function.node_def, '{}:z:0')
@@ -64,6 +68,31 @@ def graph_def(graph: tf.compat.v1.GraphDef) -> None:
       node.input[:] = [renamed.get(name, name) for name in node.input]
     for name, result in function.ret.items():
       function.ret[name] = renamed.get(result, result)
+  _rename_functions(graph)
+
+
+def _rename_functions(graph) -> None:
+  names = {
+      f.signature.name: f'{f.signature.name}_in_order'
+      for f in graph.library.function
+  }
+
+  def rename(attributes):
+    for value in attributes.values():
+      functions = [value.func] if value.HasField('func') else value.list.func
+      for function in functions:
+        function.name = names.get(function.name, function.name)
+        rename(function.attr)
+
+  for nodes in (graph.node, *(f.node_def for f in graph.library.function)):
+    for node in nodes:
+      node.op = names.get(node.op, node.op)
+      rename(node.attr)
+  for function in graph.library.function:
+    function.signature.name = names[function.signature.name]
+  for gradient in graph.library.gradient:
+    gradient.function_name = names[gradient.function_name]
+    gradient.gradient_func = names[gradient.gradient_func]
 
 
 def _rewrite(nodes, output: str) -> dict[str, str]:

@@ -14,9 +14,17 @@ _TERMS = list(np.random.default_rng(0).uniform(0.1, 9.0, size=(5, 100)))
 _FROM_LEFT = (((_TERMS[0] + _TERMS[1]) + _TERMS[2]) + _TERMS[3]) + _TERMS[4]
 
 
+@pytest.fixture(name='engine', params=['local', 'worker'])
+def _engine(request):
+  runtime.use(request.param)
+
+
 @pytest.mark.parametrize('in_use', [(), (0,), (0, 1), (1, 2), (0, 1, 2)])
-def test_a_sum_does_not_depend_on_who_else_still_uses_its_terms(in_use):
+def test_a_sum_does_not_depend_on_who_else_still_uses_its_terms(
+    engine, in_use
+):
   """As on a busy machine, where it is a matter of luck."""
+  del engine
 
   @tff.tensorflow.computation([tff.TensorType(np.float64, [100])] * 5)
   def add(values):
@@ -29,7 +37,6 @@ def test_a_sum_does_not_depend_on_who_else_still_uses_its_terms(in_use):
       after = [use(terms[i]) for i in in_use]
     return total, before, after
 
-  runtime.use()
   total, _, _ = add(_TERMS)
   np.testing.assert_array_equal(total, _FROM_LEFT)
 
@@ -82,22 +89,23 @@ def _sum_of(kind):
 @pytest.mark.parametrize(
     'kind', ['graph', 'arrival', 'controlled', 'function', 'branch', 'plus']
 )
-def test_every_long_sum_is_one_from_the_left(kind):
+def test_every_long_sum_is_one_from_the_left(engine, kind):
+  del engine
   comp = _sum_of(kind)
   native = tff.backends.native.desugar_and_transform_to_native
   of = lambda c: [n for n in _nodes(c) if n.op in ('AddN', 'AccumulateNV2')]
   assert of(native(comp))
   assert not of(native(fixed_order.computation(comp)))
-  runtime.use()
   np.testing.assert_array_equal(comp(_TERMS), _FROM_LEFT)
 
 
-def test_sums_without_rounding_stay_as_they_are():
+def test_sums_without_rounding_stay_as_they_are(engine):
+  del engine
+
   @tff.tensorflow.computation([np.int64] * 3)
   def add(terms):
     return tf.add_n(list(terms))
 
   fixed = fixed_order.computation(add)
   assert [n.op for n in _nodes(fixed)].count('AddN') == 1
-  runtime.use()
   assert add([1, 2, 3]) == 6

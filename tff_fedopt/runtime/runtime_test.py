@@ -62,16 +62,6 @@ def local_worker():
   runtime.use('worker')
 
 
-@pytest.fixture(name='interruptible')
-def _interruptible():
-  """SIGINT interrupts, also where a shell started all this in its background."""
-  handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-  mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-  yield
-  signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-  signal.signal(signal.SIGINT, handler)
-
-
 def test_average_and_one_worker_for_all_calls():
   _check_average()
   pids = runtime.worker_pids()

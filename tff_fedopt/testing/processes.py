@@ -128,6 +128,16 @@ def _processes() -> Iterator[Processes]:
   started.close()
 
 
+@pytest.fixture(name='interruptible')
+def _interruptible() -> Iterator[None]:
+  """SIGINT interrupts the test, also where a shell made it be ignored."""
+  handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+  mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+  yield
+  signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+  signal.signal(signal.SIGINT, handler)
+
+
 @contextlib.contextmanager
 def _handed_on(ignored, blocked):
   """Makes this thread's next process inherit exactly this state of signals.
