@@ -91,7 +91,14 @@ def build(name: str, model_fn, **given):
   Args:
     name: One of `names()`.
     model_fn: A function without arguments returning a new
-      `tff.learning.models.VariableModel` whose weights share one float dtype.
+      `tff.learning.models.VariableModel` whose weights share one float dtype;
+      its weights as it returns them are the start. A model may have two methods
+      more, called in the client's computation. `begin_round()`: when the
+      received weights are in place, before the first step.
+      `seed_randomness(seed, step)`: before each forward pass, with the client's
+      seed of this round and the local step's number, int64 scalar tensors; what
+      the pass draws with `tf.random.stateless_…` from these two is the same
+      whenever the run is repeated.
     **given: Hyperparameters; see `hyperparameters(name)`.
 
   Returns:
@@ -99,7 +106,9 @@ def build(name: str, model_fn, **given):
     client, what `tff_fedopt.client_input` makes.
 
   Raises:
-    ValueError: If a hyperparameter is unknown, unused or impossible.
+    ValueError: If a hyperparameter is unknown, unused or impossible, or the
+      model cannot be trained: no weights, several dtypes, variables that the
+      forward pass changes but nobody averages.
   """
   return build_parsed(name, model_fn, validate(name, given))
 

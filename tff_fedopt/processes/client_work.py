@@ -18,6 +18,7 @@ from tff_fedopt.optimizers import sgd
 from tff_fedopt.processes import client_input
 from tff_fedopt.processes import local_method
 from tff_fedopt.processes import local_steps
+from tff_fedopt.processes import model_check
 from tff_fedopt.processes import per_client
 from tff_fedopt.processes import trees
 
@@ -96,6 +97,7 @@ class LocalTraining:
 
 def build_client_work(
     model_fn: Callable[[], tff.learning.models.VariableModel],
+    checked: model_check.Checked,
     training: LocalTraining,
     received_type: tff.Type,
 ) -> tff.learning.templates.ClientWorkProcess:
@@ -107,6 +109,7 @@ def build_client_work(
 
   Args:
     model_fn: Returns a new model; weights of any one floating dtype.
+    checked: What `model_check.check` found.
     training: How clients train.
     received_type: Type of what the distributor sends, an ordered dictionary
       of `model` (`ModelWeights`) and `shared`.
@@ -117,8 +120,8 @@ def build_client_work(
     with weight 0, keeps its old memory and is counted in the metric
     `non_finite_clients`.
   """
-  with tf.Graph().as_default():
-    model = model_fn()
+  with checked.graph.as_default():
+    model = checked.model
     data_type = client_input.client_input_type(model.input_spec)
     finalize_metrics = tff.learning.metrics.sum_then_finalize(
         model.metric_finalizers()
@@ -253,7 +256,7 @@ def _model_to_fill(model_fn):
     return variable
 
   with tf.variable_creator_scope(zeros):
-    model = model_fn()
+    model = model_check.new_model(model_fn)
   assigned = {id(v) for v in model.trainable_variables}
   if all(id(v) in assigned for v in replaced):
     return model

@@ -15,6 +15,7 @@ from tff_fedopt.processes import aggregators
 from tff_fedopt.processes import client_state
 from tff_fedopt.processes import client_work
 from tff_fedopt.processes import finalizers
+from tff_fedopt.processes import model_check
 
 ModelFn = Callable[[], tff.learning.models.VariableModel]
 
@@ -157,19 +158,28 @@ def build_learning_process(
     A `Process` whose `next` takes `client_input`s.
 
   Raises:
+    ValueError: If the model cannot be trained; see `model_check.check`.
     client_state.ClientStateError: If clients cannot keep their memory in
       `training.state_dir`.
   """
+  checked = model_check.check(model_fn)
 
   @tff.tensorflow.computation
   def initial_values():
-    model = tff.learning.models.ModelWeights.from_model(model_fn())
+    if checked.initial is None:
+      model = tff.learning.models.ModelWeights.from_model(
+          model_check.new_model(model_fn)
+      )
+    else:
+      model = tf.nest.map_structure(tf.constant, checked.initial)
     weights = tuple(tf.convert_to_tensor(v) for v in model.trainable)
     shared = server_method.initial_shared(weights)
     return collections.OrderedDict(model=model, shared=shared)
 
   global_type = initial_values.type_signature.result
-  work = client_work.build_client_work(model_fn, training, global_type)
+  work = client_work.build_client_work(
+      model_fn, checked, training, global_type
+  )
   result_type = work.next.type_signature.result.result.member
   update_type = result_type.update
   aggregator = aggregators.build_aggregator(
