@@ -26,6 +26,7 @@ _HOME_OF = {
         'tff_fedopt.processes.client_state',
         'ClientStateError',
     ),
+    'ClientWorkError': ('tff_fedopt.experiment.failures', 'ClientWorkError'),
     'collect_client_state': (
         'tff_fedopt.processes.client_state',
         'collect_client_state',

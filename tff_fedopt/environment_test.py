@@ -191,6 +191,7 @@ def test_what_is_shown_is_what_is_public():
   assert set(dir(tff_fedopt)) == {
       '__version__',
       'ClientStateError',
+      'ClientWorkError',
       'RunSpec',
       'WorkerDied',
       'algorithms',
@@ -227,6 +228,6 @@ def test_a_wrong_environment_stops_the_installed_command_too(
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones():
-  known = "'runs'; it has ClientStateError, RunSpec"
+  known = "'runs'; it has ClientStateError, ClientWorkError"
   with pytest.raises(AttributeError, match=known):
     tff_fedopt.runs  # pylint: disable=pointless-statement

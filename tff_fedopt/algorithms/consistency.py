@@ -37,6 +37,7 @@ Example:
 """
 
 import collections
+import math
 
 import tensorflow as tf
 
@@ -154,13 +155,17 @@ class TrackedServer(finalizers.ServerMethod):
     new['clients'] = clients
     return new
 
-  def measure(self, hparams, kept):
+  def measure(self, hparams, kept, speakers):
+    # Rounding may leave a little below zero where all models agree.
+    consistency = tf.maximum(
+        tf.math.divide_no_nan(kept['squares'], kept['clients']), 0.0
+    )
+    if not self._all_clients:
+      nothing = tf.constant(math.nan, consistency.dtype)
+      consistency = tf.where(speakers > 0, consistency, nothing)
     return collections.OrderedDict(
-        self._inner.measure(hparams, kept['method']),
-        # Rounding may leave a little below zero where all models agree.
-        consistency=tf.maximum(
-            tf.math.divide_no_nan(kept['squares'], kept['clients']), 0.0
-        ),
+        self._inner.measure(hparams, kept['method'], speakers),
+        consistency=consistency,
     )
 
 

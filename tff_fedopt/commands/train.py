@@ -75,6 +75,7 @@ def _run(values: flags.FlagValues, arguments: list[str]) -> int:
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
   from tff_fedopt import runtime
   from tff_fedopt.experiment import checkpoint
+  from tff_fedopt.experiment import failures
   from tff_fedopt.experiment import runner
   from tff_fedopt.processes import client_state
 
@@ -94,6 +95,7 @@ def _run(values: flags.FlagValues, arguments: list[str]) -> int:
       runtime.WorkerDied,
       checkpoint.CheckpointError,
       client_state.ClientStateError,
+      failures.ClientWorkError,
   ) as e:
     raise command_line.Failed(e) from e
   print(_summary(result))

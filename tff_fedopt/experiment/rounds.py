@@ -6,27 +6,20 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import math
-import typing
-from typing import Any, Protocol
+from typing import Any, NamedTuple
+import warnings
 
 import numpy as np
-import tensorflow as tf
 import tensorflow_federated as tff
 import tree
 
 from tff_fedopt import runtime
+from tff_fedopt.experiment import failures
 from tff_fedopt.experiment import sampling
+from tff_fedopt.experiment import user_clients
 from tff_fedopt.processes import client_input as client_input_lib
 from tff_fedopt.processes import client_state
 from tff_fedopt.processes import composition
-
-
-@typing.runtime_checkable
-class SeededClientData(Protocol):
-  """Client data whose batches are a function of the client and a seed."""
-
-  def dataset_for_client(self, client_id: str, seed: int) -> tf.data.Dataset:
-    """The client's batches for one round, all local epochs included."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,8 +80,8 @@ def initial_weights(
 
 def run(
     process: tff.learning.templates.LearningProcess,
-    client_data: tff.simulation.datasets.ClientData,
-    cohorts: Iterable[Sequence[str]],
+    client_data: Any,
+    cohorts: Iterable[Iterable[str | int]],
     *,
     seed: int = 0,
     state: Any = None,
@@ -106,10 +99,12 @@ def run(
   Args:
     process: A process of `algorithms.build`, or any learning process whose
       clients hold one sequence of batches.
-    client_data: The clients, already batched. Its method
-      `dataset_for_client(client_id, seed)` is used if it has one, else
-      `create_tf_dataset_for_client(client_id)`.
-    cohorts: The client ids of each round.
+    client_data: The clients, already batched: a `ClientData`, a dictionary from
+      client ids to data sets, or a list of data sets, whose ids are 0, 1, …. Its
+      method `dataset_for_client(client_id, seed)` is used if it has one, else
+      `create_tf_dataset_for_client(client_id)`, and shuffling and other draws of
+      that data set get seeds where they have none.
+    cohorts: The client ids of each round, text or whole numbers.
     seed: Seed of shuffling and dropout.
     state: Server state to continue from; by default a new one. What clients
       remember from rounds after it is taken back: from the states of those
@@ -123,6 +118,7 @@ def run(
     ValueError: If a cohort is empty or names a client that does not exist or
       occurs twice, a client's batches do not fit the process, or the clients do
       not fit `num_clients` or `per_client`.
+    failures.ClientWorkError: If clients' work failed; names round and client.
     runtime.WorkerDied: If a worker ended during a round; names the round.
     client_state.ClientStateError: If clients' memory cannot be read or written.
   """
@@ -131,13 +127,13 @@ def run(
     state = process.initialize()
   else:
     client_state.take_back(state)
+  clients = _Clients(process, user_clients.UserClients(client_data, seed), seed)
   if isinstance(process, composition.Process):
-    process.check_clients(state, client_data.client_ids)
-  clients = _Clients(process, client_data, seed)
+    process.check_clients(state, clients.client_ids)
   with _ahead(clients.prepare, cohorts, start_round + 1) as prepared:
     for round_num, cohort in prepared:
       try:
-        output = process.next(state, cohort)
+        output = process.next(state, cohort.inputs)
       except runtime.WorkerDied as e:
         raise runtime.WorkerDied(f'round {round_num}: {e}') from e
       except RuntimeError as e:
@@ -145,7 +141,9 @@ def run(
         clear = state_dir and client_state.translate(e, state_dir)
         if clear:
           raise clear from e
-        raise
+        raise failures.translate(
+            e, round_num, cohort.names, cohort.inputs, process, state
+        ) from e
       state = output.state
       weights = model_weights(process, state).trainable
       metrics = collections.OrderedDict(
@@ -153,17 +151,29 @@ def run(
           if isinstance(output.metrics, Mapping)
           else {'process': output.metrics}
       )
-      metrics['diverged'] = _diverged(weights, metrics, len(cohort))
+      metrics['diverged'] = _diverged(
+          weights, metrics, len(cohort.names)
+      )
+      clients.warn_of_nothing(round_num, metrics)
       yield RoundResult(round_num, weights, metrics, state)
+
+
+class _Prepared(NamedTuple):
+  """A cohort's names, and what `process.next` takes from each of them."""
+
+  names: list[str]
+  inputs: list[Any]
 
 
 class _Clients:
   """Prepares what `process.next` takes from the clients of a round."""
 
-  def __init__(self, process, client_data, seed):
-    self._data = client_data
-    self._known = frozenset(client_data.client_ids)
+  def __init__(self, process, clients, seed):
+    self.client_ids = clients.client_ids
+    self._clients = clients
     self._seed = seed
+    self._empty = set()
+    self._warned = False
     clients_type = process.next.type_signature.parameter[1].member
     self._with_context = isinstance(clients_type, tff.StructType)
     examples_type = (
@@ -174,30 +184,34 @@ class _Clients:
 
   def prepare(self, round_num, cohort):
     """Returns the inputs of one round, or raises what is wrong with it."""
-    cohort = list(cohort)
+    if isinstance(cohort, (str, bytes)) or not isinstance(cohort, Iterable):
+      raise ValueError(
+          f'round {round_num}: the cohort is {cohort!r:.60}; expected a list of'
+          f' client ids for each round, such as [[{cohort!r:.60}]] for one round'
+      )
+    cohort = [client_input_lib.client_name(c) for c in cohort]
     if not cohort:
       raise ValueError(f'round {round_num}: the cohort is empty')
-    unknown = [c for c in cohort if c not in self._known]
+    unknown = [c for c in cohort if c not in self._clients]
     if unknown:
       raise ValueError(
           f'round {round_num}: unknown client {unknown[0]!r}; the data has'
-          f' {len(self._known)} clients'
+          f' {len(self.client_ids)} clients, the first is'
+          f' {self.client_ids[0]!r}'
       )
     if len(set(cohort)) < len(cohort):
       twice = collections.Counter(cohort).most_common(1)[0][0]
       raise ValueError(
           f'round {round_num}: client {twice!r} is in the cohort twice'
       )
-    return [self._input(round_num, client_id) for client_id in cohort]
+    datasets = [self._clients.dataset(c, round_num) for c in cohort]
+    self._warn_of_empty(round_num, cohort, datasets)
+    return _Prepared(
+        cohort,
+        [self._input(round_num, c, d) for c, d in zip(cohort, datasets)],
+    )
 
-  def _input(self, round_num, client_id):
-    if isinstance(self._data, SeededClientData):
-      seed = sampling.derive_seed(
-          self._seed, 'shuffling', round_num, client_id
-      )
-      dataset = self._data.dataset_for_client(client_id, seed)
-    else:
-      dataset = self._data.create_tf_dataset_for_client(client_id)
+  def _input(self, round_num, client_id, dataset):
     self._check(client_id, dataset.element_spec)
     if not self._with_context:
       return dataset
@@ -206,6 +220,31 @@ class _Clients:
         dataset,
         sampling.derive_seed(self._seed, 'dropout', round_num, client_id),
     )
+
+  def _warn_of_empty(self, round_num, cohort, datasets):
+    """Says once of each client that it has no batch."""
+    empty = [c for c, d in zip(cohort, datasets) if int(d.cardinality()) == 0]
+    new = [repr(c) for c in empty if c not in self._empty]
+    self._empty.update(empty)
+    if new:
+      more = f' and {len(new) - 3} more' if new[3:] else ''
+      warnings.warn(
+          f'round {round_num}: no batch of client {", ".join(new[:3])}{more},'
+          ' which counts for nothing; does it have fewer examples than one batch'
+          ' (drop_remainder=True)?'
+      )
+
+  def warn_of_nothing(self, round_num, metrics):
+    """Says once that a round changed nothing, having no data."""
+    client_work = metrics.get('client_work')
+    if not isinstance(client_work, Mapping) or self._warned:
+      return
+    if not client_work.get('local_steps', 1):
+      self._warned = True
+      warnings.warn(
+          f'round {round_num}: no client of the cohort had a batch; the model'
+          ' stays as it is, and there is no loss'
+      )
 
   def _check(self, client_id, spec):
     if spec == self._fitting_spec:
@@ -254,9 +293,9 @@ def _diverged(weights, metrics, cohort_size) -> bool:
     return False
   if not client_work.get('local_steps', 1):
     return False  # No client had an example: there is no loss.
+  loss = float(client_work.get('train', {}).get('loss', 0.0))
   excluded = int(client_work.get('non_finite_clients', 0))
   if excluded:
-    # The loss is not finite because of clients whose updates were left out.
-    return excluded >= cohort_size
-  train = client_work.get('train', {})
-  return not math.isfinite(float(train.get('loss', 0.0)))
+    # Their updates were left out; without a loss nobody's was not.
+    return excluded >= cohort_size or math.isnan(loss)
+  return not math.isfinite(loss)

@@ -12,6 +12,7 @@ import tensorflow_federated as tff
 
 from tff_fedopt import runtime
 from tff_fedopt.experiment import checkpoint as checkpoint_lib
+from tff_fedopt.experiment import failures
 from tff_fedopt.experiment import program as program_lib
 from tff_fedopt.experiment import progress
 from tff_fedopt.experiment import provenance
@@ -66,6 +67,7 @@ def run_experiment(
     run_dir.RunDirError: If the directory holds something else.
     checkpoint.CheckpointError: If a checkpoint cannot be used.
     client_state.ClientStateError: If clients' memory cannot be used.
+    failures.ClientWorkError: If clients' work failed.
     runtime.WorkerDied: If a worker died more often than `retries`.
   """
   directory = run_dir_lib.RunDir(run_dir)
@@ -132,7 +134,12 @@ class _Attempt:
             break
           if last.round % self._options.checkpoint_every == 0:
             self._save(last)
-      except (KeyboardInterrupt, SystemExit, runtime.WorkerDied):
+      except (
+          KeyboardInterrupt,
+          SystemExit,
+          runtime.WorkerDied,
+          failures.ClientWorkError,
+      ):
         self._save(self._completed)
         raise
       except client_state.ClientStateError:

@@ -12,8 +12,32 @@ _CONTEXT_ELEMENT = tff.to_type(
 )
 
 
+def client_name(client_id: Any) -> str:
+  """The name of a client whose id is text or a whole number.
+
+  Args:
+    client_id: The id; NumPy's scalars count as what they hold.
+
+  Returns:
+    The text, or the number in decimal digits.
+
+  Raises:
+    ValueError: If it is something else.
+  """
+  if isinstance(client_id, np.generic):
+    client_id = client_id.item()
+  if isinstance(client_id, bytes):
+    return client_id.decode()
+  if isinstance(client_id, bool) or not isinstance(client_id, (str, int)):
+    raise ValueError(
+        f'client id {client_id!r:.60} is of type {type(client_id).__name__};'
+        ' expected text or a whole number'
+    )
+  return str(client_id)
+
+
 def client_input(
-    client_id: str, dataset: tf.data.Dataset, seed: int = 0
+    client_id: Any, dataset: tf.data.Dataset, seed: int = 0
 ) -> collections.OrderedDict[str, tf.data.Dataset]:
   """One client's argument of `LearningProcess.next`.
 
@@ -21,7 +45,7 @@ def client_input(
   only sequences from clients. Clients with memory find their state by it.
 
   Args:
-    client_id: The client's name.
+    client_id: The client's name or number.
     dataset: The client's batches for this round, all local epochs included.
     seed: Seed of the client's randomness (dropout) in this round.
 
@@ -30,7 +54,7 @@ def client_input(
   """
   context = tf.data.Dataset.from_tensors(
       collections.OrderedDict(
-          client_id=tf.constant(client_id, tf.string),
+          client_id=tf.constant(client_name(client_id), tf.string),
           seed=tf.constant(seed, tf.int64),
       )
   )

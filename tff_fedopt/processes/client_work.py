@@ -116,9 +116,11 @@ def build_client_work(
 
   Returns:
     A `ClientWorkProcess` whose clients take `client_input`s and upload what
-    `training.method` says. A client whose result is not finite uploads zeros
-    with weight 0, keeps its old memory and is counted in the metric
-    `non_finite_clients`.
+    `training.method` says, with a weight that says whether the client `speaks`:
+    1, or 0 for one that took no step or weighs nothing. A client whose result is
+    not finite uploads zeros with weight 0, keeps its old memory and is counted
+    in the metric `non_finite_clients`. What is measured while training is not a
+    number where no client was measured.
   """
   with checked.graph.as_default():
     model = checked.model
@@ -198,7 +200,10 @@ def build_client_work(
         result,
         tff.federated_zip(
             collections.OrderedDict(
-                train=finalize_metrics(metrics),
+                train=_measured(
+                    finalize_metrics(metrics),
+                    tff.federated_sum(counts['trained']),
+                ),
                 non_finite_clients=tff.federated_sum(counts['non_finite']),
                 local_steps=tff.federated_sum(counts['steps']),
             )
@@ -226,6 +231,36 @@ def build_client_work(
       get_hparams_fn=get_hparams_fn,
       set_hparams_fn=set_hparams_fn,
   )
+
+
+def _measured(metrics, num_clients):
+  """Metrics at the server; not a number where no client was measured.
+
+  Counts (`num_examples` and others of such names) are then 0.
+  """
+
+  @tff.tensorflow.computation(
+      metrics.type_signature.member, num_clients.type_signature.member
+  )
+  def missing_if_nobody(metrics, num_clients):
+    def one(value):
+      value = tf.convert_to_tensor(value)
+      if not value.dtype.is_floating:
+        return value
+      nothing = tf.fill(tf.shape(value), tf.constant(np.nan, value.dtype))
+      return tf.where(num_clients > 0, value, nothing)
+
+    return collections.OrderedDict(
+        (
+            name,
+            value
+            if name.startswith('num_')
+            else tf.nest.map_structure(one, value),
+        )
+        for name, value in metrics.items()
+    )
+
+  return tff.federated_map(missing_if_nobody, (metrics, num_clients))
 
 
 def _rate_factor(training, state):
@@ -468,16 +503,17 @@ def _build_training(model, training):
           gradient_at_x=whole_gradient(client, data['examples'])
       )
     update = method.upload(client, result)
-    # Who took no step has nothing to say.
+    # Who took no step, or weighs nothing, has nothing to say.
     finite = trees.all_finite(update) | tf.equal(num_steps, 0)
-    speaks = finite & (num_steps > 0)
+    trained = finite & (num_steps > 0)
+    weight = tf.cast(weight_of(num_examples), tf.float32)
+    weight = tf.where(finite, weight, 0.0)
+    speaks = trained & (weight > 0)
     update = tf.cond(
         speaks,
         lambda: update,
         lambda: tf.nest.map_structure(tf.zeros_like, update),
     )
-    weight = tf.cast(weight_of(num_examples), tf.float32)
-    weight = tf.where(finite, weight, 0.0)
     if training.store:
       written = training.store.write(
           context['client_id'],
@@ -492,11 +528,17 @@ def _build_training(model, training):
     if not finite:
       model.reset_metrics()
     counts = collections.OrderedDict(
-        non_finite=1 - tf.cast(finite, tf.int32), steps=num_steps
+        non_finite=1 - tf.cast(finite, tf.int32),
+        steps=num_steps,
+        trained=tf.cast(trained, tf.int32),
     )
     return (
         tff.learning.templates.ClientResult(
-            update, method.weight(client, weight)
+            update,
+            collections.OrderedDict(
+                speaks=tf.cast(speaks, tf.int32),
+                weight=method.weight(client, weight),
+            ),
         ),
         model.report_local_unfinalized_metrics(),
         counts,

@@ -96,10 +96,17 @@ class ServerMethod:
     return kept
 
   def measure(
-      self, hparams: base.Hparams, kept: base.State
+      self, hparams: base.Hparams, kept: base.State, speakers: tf.Tensor
   ) -> Mapping[str, tf.Tensor]:
-    """Metrics of the round, an ordered dictionary of scalars."""
-    del hparams, kept
+    """Metrics of the round, an ordered dictionary of scalars.
+
+    Args:
+      hparams: As for `pseudo_gradient`.
+      kept: As for `settle`, after the round.
+      speakers: How many clients had anything to say, an int32 scalar; where
+        there are none, what is a statistic over them is not a number.
+    """
+    del hparams, kept, speakers
     return collections.OrderedDict()
 
 
@@ -122,7 +129,9 @@ def build_finalizer(
 
   Returns:
     A `FinalizerProcess`. An aggregate that is not finite leaves the server as
-    it is and is counted in the measurement `update_non_finite`.
+    it is and is counted in the measurement `update_non_finite`. So does a round
+    in which no client had anything to say: neither model nor momentum, nor
+    anything else that the server keeps or sends, moves on no data.
   """
   trainable_type = global_type['model'].trainable
 
@@ -159,7 +168,7 @@ def build_finalizer(
     old = (state['optimizer'], x, held['shared'], state['kept'])
     finite = trees.all_finite(aggregate)
     optimizer_state, new_x, shared, kept = tf.cond(
-        finite, lambda: new, lambda: old
+        finite & (aggregate['speakers'] > 0), lambda: new, lambda: old
     )
     model = tff.learning.models.ModelWeights(
         tf.nest.pack_sequence_as(held['model'].trainable, new_x),
@@ -172,7 +181,7 @@ def build_finalizer(
         collections.OrderedDict(model=model, shared=shared),
         collections.OrderedDict(
             update_non_finite=1 - tf.cast(finite, tf.int32),
-            **method.measure(state['method'], kept),
+            **method.measure(state['method'], kept, aggregate['speakers']),
         ),
     )
 
