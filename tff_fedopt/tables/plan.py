@@ -6,6 +6,7 @@ from typing import Any
 
 import tasks
 from tff_fedopt.tables import measured as measured_lib
+from tff_fedopt.tables import published as published_lib
 from tff_fedopt.tables import spec as spec_lib
 
 
@@ -67,6 +68,24 @@ class PlannedCell:
       return None
     return tasks.info(self.cell.candidates[0].task).metric
 
+  def published(self, table: str) -> published_lib.Published | None:
+    """The cell's published number, None if there is none.
+
+    Args:
+      table: The table's id.
+
+    Raises:
+      ValueError: If it is in another unit than ours.
+    """
+    cell, quantity = self.cell, self.cell.quantity
+    return published_lib.find(
+        table,
+        cell.row,
+        cell.column,
+        quantity and quantity.name,
+        published_lib.units(quantity or self.task_metric),
+    )
+
 
 def plan(
     spec: spec_lib.TableSpec, options: Options
@@ -81,7 +100,8 @@ def plan(
     The planned cells, in the order of the table.
 
   Raises:
-    ValueError: If a filter names no row or column, or a setting is refused.
+    ValueError: If a filter names no row or column, a setting is refused, or a
+      published number is in another unit than ours.
   """
   cells = spec.cells(options.profile, options.form)
   row_names = {c.row for c in cells} | {c.panel for c in cells if c.panel}
@@ -115,6 +135,8 @@ def plan(
         f'{spec.id} has no cell in row {" or ".join(sorted(rows))} and column'
         f' {" or ".join(sorted(columns))}'
     )
+  for cell in planned:
+    cell.published(spec.id)  # A wrong unit is said before anything is run.
   return tuple(planned)
 
 

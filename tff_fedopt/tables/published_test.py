@@ -4,6 +4,7 @@ import collections
 
 import pytest
 
+import tasks
 from tff_fedopt.tables import published
 
 
@@ -91,3 +92,34 @@ def test_double_rows_are_refused(tmp_path):
   path.write_text(','.join(published.FIELDS) + '\n' + row + row)
   with pytest.raises(ValueError, match='two rows have the same'):
     published.load(path)
+
+
+def _file(tmp_path, unit, value='0.721', std=''):
+  path = tmp_path / 'paper.csv'
+  row = f'afo_main,CIFAR-10,FedAvg,accuracy,{unit},{value},{std},source,\n'
+  path.write_text(','.join(published.FIELDS) + '\n' + row)
+  return path
+
+
+@pytest.mark.parametrize(
+    'unit,value,std,message',
+    [
+        ('', '72.1', '', 'line 2: no unit; expected one'),
+        ('%', '', '', "line 2: value '', std ''; expected numbers"),
+        ('%', '72.1', 'none', "line 2: value '72.1', std 'none'; expected"),
+    ],
+)
+def test_rows_without_unit_or_number_are_refused(
+    tmp_path, unit, value, std, message
+):
+  with pytest.raises(ValueError, match=message):
+    published.load(_file(tmp_path, unit, value, std))
+
+
+def test_another_unit_is_refused(tmp_path):
+  cell = ('afo_main', 'CIFAR-10', 'FedAvg', None)
+  units = published.units(tasks.info('cifar10').metric)
+  path = _file(tmp_path, 'fraction')
+  with pytest.raises(ValueError, match="is in 'fraction'; expected % or x100"):
+    published.find(*cell, units, path)
+  assert published.find(*cell, units).unit == '%'

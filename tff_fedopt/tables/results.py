@@ -101,15 +101,10 @@ def reduce(
         plan_cell,
         plan_cell.cell.quantity or plan_cell.task_metric,
         **numbers._asdict(),
-        paper=_published(spec.id, plan_cell.cell),
+        paper=plan_cell.published(spec.id),
     )
     cells.append(dataclasses.replace(result, verdict=_verdict(result, options)))
   return TableResult(spec, options, tuple(cells))
-
-
-def _published(table, cell):
-  metric = cell.quantity and cell.quantity.name
-  return published.find(table, cell.row, cell.column, metric)
 
 
 def _verdict(result, options):
