@@ -3,15 +3,10 @@
 import re
 from typing import Any
 
-# What TensorFlow and the runtime say around the reason.
+# What is left around the reason in a one-line error of the runtime.
 _AROUND = re.compile(
-    r'^the computation failed[^:]*: '
-    r'|Failed to run computation: '
-    r'|\{\{function_node \S+\}\}\s*'
-    r'|\[\[.*?\]\]'
-    r'|\(\d+\) \w+:\s+'
-    r'|while evaluating local .*$'
-    r'|\[Op:\w+\]'
+    r'^the computation failed: |\[\[.*?\]\]|^\d+ root error.*?: '
+    r'|\(\d+\) [A-Za-z_ ]+:\s+'
 )
 _LONGEST = 300
 
