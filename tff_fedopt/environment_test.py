@@ -210,6 +210,7 @@ def test_public_names_are_what_they_are_called():
   assert tff_fedopt.sweep.__module__ == 'tff_fedopt.experiment.sweep'
   assert issubclass(tff_fedopt.WorkerDied, RuntimeError)
   assert issubclass(tff_fedopt.ClientStateError, RuntimeError)
+  assert issubclass(tff_fedopt.ClientWorkError, RuntimeError)
 
 
 def test_a_wrong_environment_stops_the_installed_command_too(

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import tff_fedopt
 from tff_fedopt import algorithms
 from tff_fedopt.experiment import failures
 from tff_fedopt.experiment import rounds
@@ -116,7 +115,6 @@ def _fails(process, clients, cohort):
     _run(process, clients, [cohort])
   message = str(caught.value)
   assert '\n' not in message and len(message) < 500
-  assert issubclass(tff_fedopt.ClientWorkError, RuntimeError)
   return message
 
 
