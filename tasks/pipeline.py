@@ -196,7 +196,9 @@ def from_client_data(
     return dict(
         task=info.name,
         options=dict(request.options),
-        parameters=num_parameters(model_fn),
+        # Not in a graph: Keras would take all its models for TensorFlow 1's from
+        # then on.
+        parameters=_num_elements(model_fn()),
         data=dict(kind='own', train=clients.digest(), test=tested.digest()),
         **order,
     )
@@ -215,4 +217,8 @@ def from_client_data(
 def num_parameters(model_fn: Callable[[], Any]) -> int:
   """Returns how many trainable numbers a model has, without making them."""
   with tf.Graph().as_default():
-    return sum(v.shape.num_elements() for v in model_fn().trainable_variables)
+    return _num_elements(model_fn())
+
+
+def _num_elements(model):
+  return sum(v.shape.num_elements() for v in model.trainable_variables)

@@ -34,7 +34,12 @@ class Evaluator:
         # One graph for every number of rows, the last batch's too.
         input_signature=[self._model.input_spec],
     )
-    self._finalizers = self._model.metric_finalizers()
+    # TFF's for Keras make variables whenever they are traced, which only works
+    # outside of the tf.function that they are.
+    self._finalizers = {
+        name: getattr(finalizer, 'python_function', finalizer)
+        for name, finalizer in self._model.metric_finalizers().items()
+    }
 
   @property
   def metric_names(self) -> tuple[str, ...]:
