@@ -117,13 +117,13 @@ def build_parsed(
     name: str, model_fn, hp: _hparams.Hyperparameters
 ):
   """Builds an algorithm from what `validate` returned; see `build`."""
-  for needed in hp.needed():
-    if getattr(hp, needed) is None:
-      raise ValueError(
-          f'{needed}: no value given, and clients of {name} have memory here;'
-          ' expected '
-          + _hparams.meaning(type(hp), needed)
-      )
+  missing = [n for n in hp.needed() if getattr(hp, n) is None]
+  if missing:
+    expected = [_hparams.meaning(type(hp), n) for n in missing]
+    raise ValueError(
+        f'{", ".join(missing)}: no value given, and clients of {name} have'
+        f' memory here; expected {"; ".join(expected)}'
+    )
   module = importlib.import_module(module_of(name))
   return module.build(name, model_fn, hp)
 

@@ -9,6 +9,7 @@ import difflib
 import functools
 import math
 import os
+import re
 import sys
 import typing
 from typing import Any, ClassVar
@@ -637,7 +638,8 @@ def _instead(name, fields, registry):
   ]
   if users:
     return f'it belongs to {", ".join(users)}'
-  near = difflib.get_close_matches(name, fields, n=1)
+  whole = re.sub(r'(?<![^_])lr(?![^_])', 'learning_rate', name)
+  near = difflib.get_close_matches(whole, fields, n=1)
   if near:
     return f'did you mean {near[0]}?'
   return f'it takes {", ".join(sorted(fields))}'

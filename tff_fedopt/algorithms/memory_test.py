@@ -625,6 +625,9 @@ def test_registered_clients_cost_nothing(tmp_path):
     [
         ('scaffold', dict(num_clients=4), 'state_dir: no value given'),
         ('scaffold', dict(state_dir='x'), 'num_clients: no value given'),
+        ('fedvra', {}, 'state_dir, num_clients: no value given.*directory.*C,'),
+        ('fedavg', dict(client_lr=1), 'did you mean client_learning_rate'),
+        ('fedavg', dict(lr=1), 'did you mean .*learning_rate'),
         ('fedadam', dict(relaxation=0.1), 'state_dir: no value given'),
         ('scaffold', dict(option=3), 'option: 3; expected one of 1, 2'),
         ('fedcm', dict(alpha=0.0), 'alpha: 0.0; expected above 0'),

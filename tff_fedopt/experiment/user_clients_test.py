@@ -159,3 +159,9 @@ def test_nothing_is_said_where_nothing_is_wrong(process):
   with warnings.catch_warnings():
     warnings.simplefilter('error', UserWarning)
     _run(process, toy.Clients(), [['c0', 'c1']])
+
+
+def test_plain_data_sets_given_to_next_are_said(process):
+  state = process.initialize()
+  with pytest.raises(ValueError, match='client_input.client_id, dataset, seed'):
+    process.next(state, [_batches(0)])

@@ -20,6 +20,31 @@ from tff_fedopt.processes import model_check
 ModelFn = Callable[[], tff.learning.models.VariableModel]
 
 
+class _Next(tff.framework.ConcreteComputation):
+  """A process's `next` that knows the commonest mistake in calling it."""
+
+  @classmethod
+  def of(cls, computation: tff.framework.ConcreteComputation) -> '_Next':
+    return cls(
+        computation_proto=tff.framework.ConcreteComputation.get_proto(
+            computation
+        ),
+        context_stack=tff.framework.get_context_stack(),
+        annotated_type=computation.type_signature,
+    )
+
+  def __call__(self, *args, **kwargs):
+    clients = args[1] if len(args) == 2 else ()
+    if isinstance(clients, Sequence) and any(
+        isinstance(client, tf.data.Dataset) for client in clients
+    ):
+      raise ValueError(
+          "process.next: a client's data set was given as it is; expected"
+          ' tff_fedopt.client_input(client_id, dataset, seed) of each client'
+      )
+    return super().__call__(*args, **kwargs)
+
+
 class Process(tff.learning.templates.LearningProcess):
   """A `LearningProcess` that knows what crosses the network.
 
@@ -242,7 +267,7 @@ def build_learning_process(
       num_bytes(update_type),
       claim,
       composed.initialize,
-      composed.next,
+      _Next.of(composed.next),
       get_model_weights,
       set_model_weights,
       get_hparams_fn=composed.get_hparams,
