@@ -62,6 +62,12 @@ def _define(values: flags.FlagValues) -> None:
       'store the numbers as the reference in results/',
   )
   how.switch(
+      'restamp',
+      False,
+      're-run the rows that are checked; where their numbers are as stored, mark'
+      ' the stored rows as of the code of today',
+  )
+  how.switch(
       'check',
       False,
       're-run the rows that are checked and compare with the reference',
@@ -104,10 +110,16 @@ def _chosen(names, paper):
 
 def _check(values):
   """Refuses flags that do not go together."""
-  if values.full and not values.check:
-    raise ValueError('--full belongs to --check')
-  if values.check and (values.rounds or values.seeds or values.store_reference):
-    raise ValueError('--check goes without --rounds, --seeds, --store_reference')
+  compares = values.check or values.restamp
+  if values.check and values.restamp:
+    raise ValueError('--check and --restamp; expected one of them')
+  if values.full and not compares:
+    raise ValueError('--full belongs to --check or --restamp')
+  if compares and (values.rounds or values.seeds or values.store_reference):
+    raise ValueError(
+        f'--{"check" if values.check else "restamp"} goes without --rounds,'
+        ' --seeds, --store_reference'
+    )
   if values.store_reference and values.rounds:
     raise ValueError('--store_reference goes without --rounds')
   command_line.check_data_dir(values.data_dir)
@@ -118,7 +130,8 @@ def _work(values, chosen):
   work = []
   for table in chosen:
     rows = values.rows or ()
-    if values.check and not (rows or values.columns or values.full):
+    compares = values.check or values.restamp
+    if compares and not (rows or values.columns or values.full):
       rows = table.check_rows
     options = plan_lib.Options(
         profile=values.profile,
@@ -130,7 +143,7 @@ def _work(values, chosen):
         seeds=values.seeds or (),
     )
     work.append((table, options, plan_lib.plan(table, options)))
-    if values.check and not reference.path(values.profile, table.id).exists():
+    if compares and not reference.path(values.profile, table.id).exists():
       raise ValueError(
           f'{table.id} has no stored reference of profile {values.profile} to'
           ' check; --store_reference makes one'
@@ -179,6 +192,7 @@ def _run(values: flags.FlagValues, names: list[str]) -> int:
       resume=values.resume,
       store_reference=values.store_reference,
       check=values.check,
+      restamp=values.restamp,
   )
 
 

@@ -31,6 +31,8 @@ from tff_fedopt.tables import session
         (['--rounds=x'], "--rounds: 'x'; expected a whole number"),
         (['--full'], '--full belongs to --check'),
         (['--check', '--rounds=2'], '--check goes without'),
+        (['--check', '--restamp'], 'expected one of them'),
+        (['--restamp', '--seeds=2'], '--restamp goes without'),
         (['--store_reference', '--rounds=2'], 'goes without --rounds'),
         (['la_toy', '--rounds=2'], '--rounds: nothing that was chosen is trai'),
         (

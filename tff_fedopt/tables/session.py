@@ -95,6 +95,7 @@ def make(
     resume: bool = False,
     store_reference: bool = False,
     check: bool = False,
+    restamp: bool = False,
     run_all: Callable[..., Sequence[Any]] | None = None,
 ) -> int:
   """Runs the planned cells of several tables and writes the tables.
@@ -108,10 +109,13 @@ def make(
     resume: Whether runs that are there are used or continued.
     store_reference: Whether the numbers become the stored reference.
     check: Whether a number outside its tolerance is an error.
+    restamp: Whether stored rows are marked as of today's code if these numbers
+      are as stored; see `reference.restamp`.
     run_all: Runs a list of run specs, as `sweep.run_all`; for tests.
 
   Returns:
-    The exit code: 1 if a run failed or the check found a difference.
+    The exit code: 1 if a run failed, the check found a difference, or a stored
+    row could not be marked.
 
   Raises:
     ValueError: If data is missing or unusable, or another process uses
@@ -120,7 +124,7 @@ def make(
   runs_dir = run_dir_lib.RunDir(out_dir / 'runs')
   with runs_dir.locked('choose another --out_dir'):
     results = _results(work, out_dir, jobs, resume, run_all)
-    return _write_all(work, results, out_dir, store_reference, check)
+    return _write_all(work, results, out_dir, store_reference, check, restamp)
 
 
 def _results(work, out_dir, jobs, resume, run_all):
@@ -138,7 +142,7 @@ def _results(work, out_dir, jobs, resume, run_all):
   )
 
 
-def _write_all(work, results, out_dir, store_reference, check):
+def _write_all(work, results, out_dir, store_reference, check, restamp):
   """Writes the tables; returns the exit code."""
   by_run = {result.spec: result for result in results}
   code, texts = 0, []
@@ -161,6 +165,8 @@ def _write_all(work, results, out_dir, store_reference, check):
     write(result, rows, text, out_dir)
     if check:
       code = max(code, _report_check(table, rows, compared))
+    elif restamp:
+      code = max(code, _restamp(table, options, rows))
     else:
       texts.append(text)
     if any(cell.status == 'failed' for cell in result.cells):
@@ -179,6 +185,18 @@ def _report_check(table, rows, compared):
     print(f'{table.id}: {line}')
   print(f'{table.id}: {len(rows)} numbers, {len(compared)} outside')
   return 1 if compared else 0
+
+
+def _restamp(table, options, rows):
+  every = plan_lib.Options(
+      profile=options.profile, data_dir=options.data_dir, form=options.form
+  )
+  today = _stamps(table, every, plan_lib.plan(table, every))
+  lines = reference.restamp(table, options.profile, rows, today)
+  for line in lines:
+    print(line)
+  print(f'{table.id}: {len(rows)} numbers, {len(lines)} rows not marked')
+  return 1 if lines else 0
 
 
 def _stamps(table, options, planned):
