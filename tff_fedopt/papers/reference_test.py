@@ -145,6 +145,9 @@ def test_stored_reference_is_of_today(name):
   table = papers.get(name)
   planned = plan_lib.plan(table, plan_lib.Options())
   today = {p.cell.key: stamp.of(p, table.reduction['quick']) for p in planned}
-  assert not reference.stale('quick', name, today)
+  # Rows of which nobody knows what they belong to say so in the check.
+  known = reference.stored_stamps('quick', name)
+  stale = reference.stale('quick', name, today)
+  assert not {key: what for key, what in stale.items() if key in known}
   rows = store.read(reference.path('quick', name))
   assert set(store.keys(rows)) <= set(today)
