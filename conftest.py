@@ -1,4 +1,7 @@
-"""Ends the TFF runtime with the tests, and fails them if a worker survives."""
+"""How tests share the cores, and that nothing survives them.
+
+Ends the TFF runtime with the tests, and fails them if a worker survives.
+"""
 
 import os
 import pathlib
@@ -18,6 +21,29 @@ pytest_plugins = ['tff_fedopt.testing.processes']
 
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 os.environ.setdefault(MARK, uuid.uuid4().hex)
+
+
+def pytest_xdist_auto_num_workers():
+  """One test process for each core that this process may use."""
+  return len(os.sched_getaffinity(0))
+
+
+def take_one_core(environment):
+  """Gives one of as many test processes as cores, and all below it, its core.
+
+  TensorFlow and TFF's workers take as many threads as they have cores; those of
+  several test processes would only wait for each other.
+
+  Args:
+    environment: Variables by which xdist says which of how many this is.
+  """
+  cores = sorted(os.sched_getaffinity(0))
+  if environment.get('PYTEST_XDIST_WORKER_COUNT') == str(len(cores)):
+    number = int(environment['PYTEST_XDIST_WORKER'].removeprefix('gw'))
+    os.sched_setaffinity(0, {cores[number]})
+
+
+take_one_core(os.environ)
 
 
 def surviving_workers(mark):

@@ -39,6 +39,41 @@ def test_only_marked_workers_are_survivors():
   assert conftest.surviving_workers('this') == []
 
 
+_SAYS_ITS_CORES = """
+import os, pytest
+@pytest.mark.parametrize('i', range(20))
+def test_passes(i):
+  name = os.environ['PYTEST_XDIST_WORKER']
+  with open(name, 'w') as f:
+    f.write(' '.join(map(str, os.sched_getaffinity(0))))
+"""
+
+
+def test_each_test_process_has_a_core_of_its_own(tmp_path, processes):
+  root = pathlib.Path(conftest.__file__).parent
+  (tmp_path / 'conftest.py').write_text((root / 'conftest.py').read_text())
+  (tmp_path / 'a_test.py').write_text(_SAYS_ITS_CORES)
+  mine = os.sched_getaffinity(0)
+  cores = os.sched_getaffinity(os.getppid())
+  os.sched_setaffinity(0, cores)
+  try:
+    result = processes.run(
+        [sys.executable, '-m', 'pytest', '-n', 'auto', 'a_test.py'],
+        seconds=120,
+        cwd=tmp_path,
+        env={
+            k: v
+            for k, v in {**os.environ, 'PYTHONPATH': str(root)}.items()
+            if not k.startswith('PYTEST_')
+        },
+    )
+  finally:
+    os.sched_setaffinity(0, mine)
+  assert result.returncode == 0, result.stdout
+  taken = [path.read_text() for path in sorted(tmp_path.glob('gw*'))]
+  assert taken == [str(core) for core in sorted(cores)]
+
+
 _LEAVES_A_WORKER = '''
 import subprocess
 def test_passes():

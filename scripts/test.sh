@@ -2,4 +2,5 @@
 # Runs all tests; arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-exec bash scripts/run.sh pytest -n 2 --dist loadfile "$@"
+# Test processes by the cores; tests, not files, go to the one that is free.
+exec bash scripts/run.sh pytest -n auto --dist worksteal "$@"
