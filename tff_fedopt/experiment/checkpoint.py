@@ -13,7 +13,8 @@ import numpy as np
 from tff_fedopt.experiment import files
 from tff_fedopt.experiment import leaves as leaves_lib
 
-_MAGIC = b'tff_fedopt checkpoint 1\n'
+_KIND = b'tff_fedopt checkpoint '
+_MAGIC = _KIND + b'1\n'
 _NAME = 'round_{:08d}.ckpt'
 _PATTERN = re.compile(r'round_(\d{8,})\.ckpt')
 
@@ -138,6 +139,14 @@ class Store:
 
 def _read(path):
   content = path.read_bytes()
+  first, _, _ = content.partition(b'\n')
+  version = first[len(_KIND) :]
+  if first.startswith(_KIND) and version.isdigit() and first + b'\n' != _MAGIC:
+    raise CheckpointError(
+        f'{path} is in format {version.decode()}, which another version of this'
+        ' program wrote; go on with that version, or delete the run directory to'
+        ' start again'
+    )
   start = len(_MAGIC) + 65
   checksum = content[len(_MAGIC) : start - 1]
   if (

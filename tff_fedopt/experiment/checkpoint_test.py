@@ -116,3 +116,22 @@ def test_interrupted_writing_leaves_the_old_one(tmp_path, monkeypatch):
 def test_keeping_none_is_refused(tmp_path):
   with pytest.raises(ValueError, match='0 checkpoints'):
     checkpoint.Store(tmp_path, keep=0)
+
+
+def test_another_version_is_not_called_damage(tmp_path):
+  store = checkpoint.Store(tmp_path)
+  store.save(_checkpoint(1, _state()))
+  path = store.path(1)
+  path.write_bytes(path.read_bytes().replace(b'point 1\n', b'point 12\n', 1))
+  with pytest.raises(
+      checkpoint.CheckpointError, match='in format 12, which another version'
+  ):
+    store.load(_state(), 'f')
+
+
+def test_without_the_newest_the_one_before_is_used(tmp_path):
+  store = checkpoint.Store(tmp_path)
+  for round_num in (1, 2):
+    store.save(_checkpoint(round_num, _state()))
+  store.path(2).unlink()
+  assert store.load(_state(), _checkpoint(1, _state()).fingerprint).round == 1

@@ -165,3 +165,22 @@ def test_plain_data_sets_given_to_next_are_said(process):
   state = process.initialize()
   with pytest.raises(ValueError, match='client_input.client_id, dataset, seed'):
     process.next(state, [_batches(0)])
+
+
+def test_any_text_is_the_name_of_a_client_with_memory(tmp_path):
+  names = ['a/b', '../up', '.', 'two words', '"quoted\'', 'ümläut 名', '*?[x]', '']
+  clients = {name: _batches(i) for i, name in enumerate(names)}
+  weights = {}
+  for kind, ids in (('odd', names), ('plain', range(len(names)))):
+    process = algorithms.build(
+        'scaffold',
+        toy.LinearModel,
+        num_clients=len(names),
+        state_dir=tmp_path / kind,
+    )
+    given = clients if kind == 'odd' else list(clients.values())
+    # Noise in the targets depends on the name.
+    results = list(rounds.run(process, given, [list(ids)] * 2))
+    weights[kind] = results[-1].weights
+  np.testing.assert_allclose(weights['odd'], weights['plain'], atol=0.02)
+  assert {p.name for p in tmp_path.iterdir()} == {'odd', 'plain'}
