@@ -4,7 +4,12 @@ import ast
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ('tasks', 'tff_fedopt/optimizers', 'tff_fedopt/processes')
+FOLDERS = (
+    'tasks',
+    'tff_fedopt/algorithms',
+    'tff_fedopt/optimizers',
+    'tff_fedopt/processes',
+)
 
 
 def untyped(tree, prefix=''):

@@ -6,13 +6,13 @@ is imported to find the modules.
 """
 
 import ast
+from collections.abc import Mapping
 import functools
 import hashlib
 import importlib.util
 import pathlib
 import secrets
 import sys
-from collections.abc import Mapping
 
 # Packages of this repository whose code may decide numbers, and in or above them
 # what does not: the registries, and what gives things their keys.
@@ -154,7 +154,7 @@ def of_module(
     return {f'{module}, which is in no file': _THIS_PROCESS}
   package = module.split('.')[0]
   root = path.parent
-  own = ()
+  own: tuple[str, ...] = ()
   if '.' in module or path.name == '__init__.py':
     depth = module.count('.') + (path.name == '__init__.py')
     root = path.parents[depth]
@@ -174,9 +174,11 @@ def of_module(
         if not _is_within(wanted, packages):
           continue
         there = _find(base, wanted)
-        name = there and _name_of(base, there)
-        if name and name not in _OF_NO_INFLUENCE:
-          if not _is_within(name, without):
+        if there is None:
+          continue
+        dotted = _name_of(base, there)
+        if dotted and dotted not in _OF_NO_INFLUENCE:
+          if not _is_within(dotted, without):
             waiting.append((base, there))
   return dict(sorted(found.items()))
 

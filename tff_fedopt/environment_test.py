@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import os
 import pathlib
 import sys
 
@@ -211,6 +212,18 @@ def test_public_names_are_what_they_are_called():
   assert issubclass(tff_fedopt.WorkerDied, RuntimeError)
   assert issubclass(tff_fedopt.ClientStateError, RuntimeError)
   assert issubclass(tff_fedopt.ClientWorkError, RuntimeError)
+
+
+@pytest.mark.parametrize('given, level', [(None, '3'), ('0', '0')])
+def test_tensorflow_is_quiet_unless_asked(given, level, processes):
+  env = {k: v for k, v in os.environ.items() if k != 'TF_CPP_MIN_LOG_LEVEL'}
+  if given:
+    env['TF_CPP_MIN_LOG_LEVEL'] = given
+  code = 'import os, tff_fedopt; print(os.environ["TF_CPP_MIN_LOG_LEVEL"])'
+  result = processes.run(
+      [sys.executable, '-c', code], seconds=60, cwd=ROOT, env=env
+  )
+  assert result.stdout.split() == [level]
 
 
 def test_a_wrong_environment_stops_the_installed_command_too(

@@ -39,7 +39,7 @@ def code(dataset: str) -> Mapping[str, str]:
   Raises:
     ValueError: If the data set is unknown.
   """
-  files = {}
+  files: dict[str, str] = {}
   for module in (__name__, sqlite_writer.__name__):
     files.update(code_hash.of_module(module, alone=True))
   for module in _generator(dataset).modules:

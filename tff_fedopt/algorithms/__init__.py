@@ -3,7 +3,7 @@
 Names, hyperparameters and their checks need no TensorFlow; `build` loads it.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 import importlib
 from typing import Any, NamedTuple
 
@@ -85,7 +85,7 @@ def module_of(name: str) -> str:
   return f'{__name__}.{_entry(name).module}'
 
 
-def build(name: str, model_fn, **given):
+def build(name: str, model_fn: Callable[[], Any], **given: Any) -> Any:
   """Builds an algorithm.
 
   Args:
@@ -114,8 +114,8 @@ def build(name: str, model_fn, **given):
 
 
 def build_parsed(
-    name: str, model_fn, hp: _hparams.Hyperparameters
-):
+    name: str, model_fn: Callable[[], Any], hp: _hparams.Hyperparameters
+) -> Any:
   """Builds an algorithm from what `validate` returned; see `build`."""
   missing = [n for n in hp.needed() if getattr(hp, n) is None]
   if missing:
@@ -145,11 +145,11 @@ def trace_key(
 
 
 def set_hyperparameters(
-    process,
-    state,
+    process: Any,
+    state: Any,
     name: str,
     given: Mapping[str, Any] | _hparams.Hyperparameters,
-):
+) -> Any:
   """Puts other hyperparameters into the state of a traced process.
 
   Args:

@@ -1,12 +1,15 @@
 """From hyperparameters to a process: what all builders share."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
+
+import tensorflow_federated as tff
 
 from tff_fedopt.algorithms import consistency
 from tff_fedopt.algorithms import hparams
 from tff_fedopt.algorithms import optimizer_choice
 from tff_fedopt.algorithms import relaxation
+from tff_fedopt.optimizers import base
 from tff_fedopt.processes import client_state
 from tff_fedopt.processes import client_work
 from tff_fedopt.processes import composition
@@ -17,7 +20,7 @@ from tff_fedopt.processes import local_method
 def local_training(
     hp: hparams.Hyperparameters,
     method: local_method.LocalMethod,
-    uses: tuple[str, ...] = (),
+    uses: Collection[str] = (),
     own: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> client_work.LocalTraining:
   """How clients train under these hyperparameters.
@@ -62,13 +65,13 @@ def local_training(
 
 
 def compose(
-    model_fn,
+    model_fn: composition.ModelFn,
     hp: hparams.Hyperparameters,
     training: client_work.LocalTraining,
     server_method: finalizers.ServerMethod,
-    server_optimizer,
-    uses: tuple[str, ...] = (),
-    mean_factory=None,
+    server_optimizer: base.Optimizer,
+    uses: Collection[str] = (),
+    mean_factory: tff.aggregators.WeightedAggregationFactory | None = None,
 ) -> composition.Process:
   """Composes an algorithm from its halves.
 

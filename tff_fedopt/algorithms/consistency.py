@@ -37,10 +37,13 @@ Example:
 """
 
 import collections
+from collections.abc import Mapping
 import math
+from typing import Any
 
 import tensorflow as tf
 
+from tff_fedopt.optimizers import base
 from tff_fedopt.processes import finalizers
 from tff_fedopt.processes import local_method
 from tff_fedopt.processes import trees
@@ -62,7 +65,9 @@ class Tracked(local_method.Around):
     self.memory['last'] = 'initial_model'
     self._all_clients = form == 'paper'
 
-  def upload(self, client, result):
+  def upload(
+      self, client: local_method.Client, result: local_method.LocalResult
+  ) -> base.State:
     sent = self.inner.upload(client, result)
     before = client.memory['last'] if self._all_clients else client.x
     change = trees.sub(result.y, before)
@@ -81,7 +86,9 @@ class Tracked(local_method.Around):
     sent['total'] = total
     return sent
 
-  def remember(self, client, result):
+  def remember(
+      self, client: local_method.Client, result: local_method.LocalResult
+  ) -> base.State:
     memory = self.inner.remember(client, result)
     memory['last'] = result.y
     return memory
@@ -94,24 +101,37 @@ class TrackedServer(finalizers.ServerMethod):
     self._inner = inner
     self._all_clients = form == 'paper'
 
-  def initial_shared(self, weights):
+  def initial_shared(self, weights: base.Tensors) -> base.State:
     return self._inner.initial_shared(weights)
 
-  def pseudo_gradient(self, hparams, aggregate, shared):
+  def pseudo_gradient(
+      self, hparams: base.Hparams, aggregate: base.State, shared: base.State
+  ) -> base.Tensors:
     return self._inner.pseudo_gradient(hparams, _inner_part(aggregate), shared)
 
-  def new_shared(self, hparams, aggregate, shared):
+  def new_shared(
+      self, hparams: base.Hparams, aggregate: base.State, shared: base.State
+  ) -> base.State:
     return self._inner.new_shared(hparams, _inner_part(aggregate), shared)
 
-  def initial_kept(self, specs):
-    kept = collections.OrderedDict(method=self._inner.initial_kept(specs))
+  def initial_kept(self, specs: base.Specs) -> base.State:
+    kept: dict[str, Any] = collections.OrderedDict(
+        method=self._inner.initial_kept(specs)
+    )
     if self._all_clients:
       kept['deviations'] = tuple(tf.zeros(s.shape, tf.float64) for s in specs)
     kept['squares'] = tf.zeros([], tf.float64)
     kept['clients'] = tf.ones([], tf.float64)
     return kept
 
-  def settle(self, hparams, aggregate, x, stepped, kept):
+  def settle(
+      self,
+      hparams: base.Hparams,
+      aggregate: base.State,
+      x: base.Tensors,
+      stepped: base.Tensors,
+      kept: base.State,
+  ) -> tuple[base.Tensors, base.State]:
     new_x, method = self._inner.settle(
         hparams, _inner_part(aggregate), x, stepped, kept['method']
     )
@@ -127,7 +147,9 @@ class TrackedServer(finalizers.ServerMethod):
     sums = self._sums(deviations, squares, clients, moved)
     return new_x, collections.OrderedDict(method=method, **sums)
 
-  def follow(self, hparams, kept, moved):
+  def follow(
+      self, hparams: base.Hparams, kept: base.State, moved: base.Tensors
+  ) -> base.State:
     new = collections.OrderedDict(kept)
     new['method'] = self._inner.follow(hparams, kept['method'], moved)
     # The cohort's sums begin anew with every round.
@@ -155,7 +177,9 @@ class TrackedServer(finalizers.ServerMethod):
     new['clients'] = clients
     return new
 
-  def measure(self, hparams, kept, speakers):
+  def measure(
+      self, hparams: base.Hparams, kept: base.State, speakers: tf.Tensor
+  ) -> Mapping[str, tf.Tensor]:
     # Rounding may leave a little below zero where all models agree.
     consistency = tf.maximum(
         tf.math.divide_no_nan(kept['squares'], kept['clients']), 0.0

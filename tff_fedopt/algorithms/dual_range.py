@@ -113,8 +113,8 @@ def _check(
   if s > 2:
     raise ValueError(
         f'dual_step{whose}: {a:g} makes a γ η Q̃ = {s:.4g} in {at} local'
-        f' steps, and above 2 the dual diverges; use at most {2 * a / s:.4g}, or'
-        ' rho:R'
+        f' steps, and above 2 the dual diverges; use at most'
+        f' {2 * a / s:.4g}, or rho:R'  # type: ignore[operator]
     )
   if shrink >= 1:
     return (

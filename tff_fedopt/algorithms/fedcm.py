@@ -26,11 +26,16 @@ Example:
 """
 
 import collections
+from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
 from tff_fedopt.algorithms import assembly
+from tff_fedopt.algorithms import hparams as hparams_lib
 from tff_fedopt.algorithms import optimizer_choice
+from tff_fedopt.optimizers import base
+from tff_fedopt.processes import composition
 from tff_fedopt.processes import finalizers
 from tff_fedopt.processes import local_method
 from tff_fedopt.processes import trees
@@ -47,17 +52,25 @@ class FedCm(local_method.LocalMethod):
 
   keeps_gradient = False
 
-  def prepare(self, client):
+  def prepare(self, client: local_method.Client) -> Any:
     return trees.scaled(
         1 - client.hparams['alpha'], client.shared['momentum']
     )
 
-  def direction(self, client, y, gradient, gradient_at):
+  def direction(
+      self,
+      client: local_method.Client,
+      y: Sequence[tf.Variable],
+      gradient: base.Tensors,
+      gradient_at: local_method.GradientAt,
+  ) -> base.Tensors:
     return trees.add_scaled(
         client.prepared, client.hparams['alpha'], gradient
     )
 
-  def upload(self, client, result):
+  def upload(
+      self, client: local_method.Client, result: local_method.LocalResult
+  ) -> base.State:
     local = trees.sub(client.start, result.y)
     return collections.OrderedDict(
         mean=collections.OrderedDict(
@@ -70,13 +83,17 @@ class FedCm(local_method.LocalMethod):
 class FedCmServer(finalizers.ServerMethod):
   """Shares the mean of what clients say is their average gradient."""
 
-  def initial_shared(self, weights):
+  def initial_shared(self, weights: base.Tensors) -> base.State:
     return collections.OrderedDict(momentum=trees.zeros_like(weights))
 
-  def pseudo_gradient(self, hparams, aggregate, shared):
+  def pseudo_gradient(
+      self, hparams: base.Hparams, aggregate: base.State, shared: base.State
+  ) -> base.Tensors:
     return tuple(aggregate['mean']['change'])
 
-  def new_shared(self, hparams, aggregate, shared):
+  def new_shared(
+      self, hparams: base.Hparams, aggregate: base.State, shared: base.State
+  ) -> base.State:
     return collections.OrderedDict(
         momentum=tuple(aggregate['mean']['gradient'])
     )
@@ -85,7 +102,9 @@ class FedCmServer(finalizers.ServerMethod):
 class FedCmAsCode(FedCm):
   """The mixed direction; sends K_i η_l."""
 
-  def upload(self, client, result):
+  def upload(
+      self, client: local_method.Client, result: local_method.LocalResult
+  ) -> base.State:
     return collections.OrderedDict(
         mean=collections.OrderedDict(
             change=trees.sub(client.start, result.y),
@@ -97,7 +116,9 @@ class FedCmAsCode(FedCm):
 class FedCmServerAsCode(FedCmServer):
   """Shares the mean change divided by the mean of K_i η_l."""
 
-  def new_shared(self, hparams, aggregate, shared):
+  def new_shared(
+      self, hparams: base.Hparams, aggregate: base.State, shared: base.State
+  ) -> base.State:
     mean = aggregate['mean']
     inverse = tf.math.divide_no_nan(tf.ones([], tf.float64), mean['path'])
     return collections.OrderedDict(
@@ -105,7 +126,9 @@ class FedCmServerAsCode(FedCmServer):
     )
 
 
-def build(name, model_fn, hp):
+def build(
+    name: str, model_fn: composition.ModelFn, hp: hparams_lib.FedCm
+) -> composition.Process:
   """Builds FedCM from its hyperparameters."""
   del name
   if hp.form == 'paper':

@@ -30,11 +30,16 @@ Example:
 """
 
 import collections
+from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
 from tff_fedopt.algorithms import assembly
+from tff_fedopt.algorithms import hparams as hparams_lib
 from tff_fedopt.algorithms import optimizer_choice
+from tff_fedopt.optimizers import base
+from tff_fedopt.processes import composition
 from tff_fedopt.processes import finalizers
 from tff_fedopt.processes import local_method
 from tff_fedopt.processes import trees
@@ -49,11 +54,17 @@ class FedDyn(local_method.LocalMethod):
   def __init__(self, sends_change: bool):
     self._sends_change = sends_change
 
-  def prepare(self, client):
+  def prepare(self, client: local_method.Client) -> Any:
     away = trees.sub(client.memory['dual'], client.start)
     return trees.scaled(client.hparams['alpha'], away)
 
-  def direction(self, client, y, gradient, gradient_at):
+  def direction(
+      self,
+      client: local_method.Client,
+      y: Sequence[tf.Variable],
+      gradient: base.Tensors,
+      gradient_at: local_method.GradientAt,
+  ) -> base.Tensors:
     # In one pass: α (h_i − x_{i,0}) is prepared.
     alpha = client.hparams['alpha']
     return tuple(
@@ -61,7 +72,9 @@ class FedDyn(local_method.LocalMethod):
         for g, away, w in zip(gradient, client.prepared, y)
     )
 
-  def upload(self, client, result):
+  def upload(
+      self, client: local_method.Client, result: local_method.LocalResult
+  ) -> base.State:
     # The local models are averaged, from wherever they started.
     sent = collections.OrderedDict(mean=trees.sub(client.x, result.y))
     if self._sends_change:
@@ -70,7 +83,9 @@ class FedDyn(local_method.LocalMethod):
       sent['total'] = tf.ones([], tf.float64)
     return sent
 
-  def remember(self, client, result):
+  def remember(
+      self, client: local_method.Client, result: local_method.LocalResult
+  ) -> base.State:
     change = trees.sub(result.y, client.start)
     return collections.OrderedDict(
         dual=trees.add(client.memory['dual'], change)
@@ -80,10 +95,16 @@ class FedDyn(local_method.LocalMethod):
 class FedDynAsCode(FedDyn):
   """The regulariser, half of it past the clipping."""
 
-  def direction(self, client, y, gradient, gradient_at):
+  def direction(
+      self,
+      client: local_method.Client,
+      y: Sequence[tf.Variable],
+      gradient: base.Tensors,
+      gradient_at: local_method.GradientAt,
+  ) -> base.Tensors:
     return trees.add(gradient, client.prepared)
 
-  def late_decay(self, client):
+  def late_decay(self, client: local_method.Client) -> tf.Tensor | None:
     return client.hparams['alpha']
 
 
@@ -93,12 +114,19 @@ class FedDynServer(finalizers.ServerMethod):
   def __init__(self, receives_change: bool):
     self._receives_change = receives_change
 
-  def initial_kept(self, specs):
+  def initial_kept(self, specs: base.Specs) -> base.State:
     return collections.OrderedDict(
         dual=tuple(tf.zeros(s.shape, s.dtype) for s in specs)
     )
 
-  def settle(self, hparams, aggregate, x, stepped, kept):
+  def settle(
+      self,
+      hparams: base.Hparams,
+      aggregate: base.State,
+      x: base.Tensors,
+      stepped: base.Tensors,
+      kept: base.State,
+  ) -> tuple[base.Tensors, base.State]:
     if self._receives_change:
       scale, change = 1.0, aggregate['total']
     else:
@@ -109,7 +137,9 @@ class FedDynServer(finalizers.ServerMethod):
     return trees.add(stepped, dual), collections.OrderedDict(dual=dual)
 
 
-def build(name, model_fn, hp):
+def build(
+    name: str, model_fn: composition.ModelFn, hp: hparams_lib.FedDyn
+) -> composition.Process:
   """Builds FedDyn from its hyperparameters."""
   del name
   # If all start at x_t and count alike, the sum of the changes is the number of

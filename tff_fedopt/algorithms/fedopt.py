@@ -29,9 +29,11 @@ Example:
 """
 
 from tff_fedopt.algorithms import assembly
+from tff_fedopt.algorithms import hparams as hparams_lib
 from tff_fedopt.algorithms import local_adaptivity
 from tff_fedopt.algorithms import optimizer_choice
 from tff_fedopt.optimizers import sgd
+from tff_fedopt.processes import composition
 
 
 def _server_momentum(hp):
@@ -50,7 +52,9 @@ SERVER_OPTIMIZERS = dict(
 )
 
 
-def build(name, model_fn, hp):
+def build(
+    name: str, model_fn: composition.ModelFn, hp: hparams_lib.LocallyAdaptive
+) -> composition.Process:
   """Builds one of `SERVER_OPTIMIZERS` from its hyperparameters."""
   local_half, server_half = local_adaptivity.halves(hp)
   training = assembly.local_training(hp, local_half)

@@ -24,9 +24,16 @@ Example:
   [1, 2]
 """
 
+from collections.abc import Sequence
+
+import tensorflow as tf
+
 from tff_fedopt.algorithms import assembly
+from tff_fedopt.algorithms import hparams as hparams_lib
 from tff_fedopt.algorithms import local_adaptivity
 from tff_fedopt.algorithms import optimizer_choice
+from tff_fedopt.optimizers import base
+from tff_fedopt.processes import composition
 from tff_fedopt.processes import local_method
 from tff_fedopt.processes import trees
 
@@ -38,27 +45,41 @@ class FedProx(local_method.Around):
     super().__init__(inner)
     self.keeps_gradient = False
 
-  def direction(self, client, y, gradient, gradient_at):
+  def direction(
+      self,
+      client: local_method.Client,
+      y: Sequence[tf.Variable],
+      gradient: base.Tensors,
+      gradient_at: local_method.GradientAt,
+  ) -> base.Tensors:
     g = self.inner.direction(client, y, gradient, gradient_at)
     mu = client.hparams['mu']
     return trees.add_scaled(g, mu, trees.sub(y, client.start))
 
-  def linear_pull(self, client):
+  def linear_pull(self, client: local_method.Client) -> tf.Tensor | None:
     return client.hparams['mu']
 
 
 class FedProxAsCode(FedProx):
   """The proximal term, half of it past the clipping."""
 
-  def direction(self, client, y, gradient, gradient_at):
+  def direction(
+      self,
+      client: local_method.Client,
+      y: Sequence[tf.Variable],
+      gradient: base.Tensors,
+      gradient_at: local_method.GradientAt,
+  ) -> base.Tensors:
     g = self.inner.direction(client, y, gradient, gradient_at)
     return trees.add_scaled(g, -client.hparams['mu'], client.start)
 
-  def late_decay(self, client):
+  def late_decay(self, client: local_method.Client) -> tf.Tensor | None:
     return client.hparams['mu']
 
 
-def build(name, model_fn, hp):
+def build(
+    name: str, model_fn: composition.ModelFn, hp: hparams_lib.FedProx
+) -> composition.Process:
   """Builds FedProx from its hyperparameters."""
   del name
   local_half, server_half = local_adaptivity.halves(hp)

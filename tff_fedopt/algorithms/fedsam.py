@@ -24,10 +24,15 @@ Example:
   [1, 2]
 """
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from tff_fedopt.algorithms import assembly
+from tff_fedopt.algorithms import hparams as hparams_lib
 from tff_fedopt.algorithms import optimizer_choice
+from tff_fedopt.optimizers import base
+from tff_fedopt.processes import composition
 from tff_fedopt.processes import finalizers
 from tff_fedopt.processes import local_method
 from tff_fedopt.processes import trees
@@ -38,14 +43,22 @@ class FedSam(local_method.LocalMethod):
 
   keeps_gradient = False
 
-  def direction(self, client, y, gradient, gradient_at):
+  def direction(
+      self,
+      client: local_method.Client,
+      y: Sequence[tf.Variable],
+      gradient: base.Tensors,
+      gradient_at: local_method.GradientAt,
+  ) -> base.Tensors:
     norm = tf.sqrt(trees.squared_norm(gradient))
     # A gradient of exactly zero stays where it is.
     reach = tf.cast(client.hparams['rho'], norm.dtype) / (norm + 1e-7)
     return gradient_at(trees.add_scaled(y, reach, gradient))
 
 
-def build(name, model_fn, hp):
+def build(
+    name: str, model_fn: composition.ModelFn, hp: hparams_lib.FedSam
+) -> composition.Process:
   """Builds FedSAM from its hyperparameters."""
   del name
   return assembly.compose(

@@ -36,13 +36,17 @@ Example:
 """
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fedopt.algorithms import assembly
+from tff_fedopt.algorithms import hparams as hparams_lib
 from tff_fedopt.algorithms import optimizer_choice
+from tff_fedopt.optimizers import base
+from tff_fedopt.processes import composition
 from tff_fedopt.processes import finalizers
 from tff_fedopt.processes import local_method
 from tff_fedopt.processes import trees
@@ -58,19 +62,27 @@ class FedVra(local_method.LocalMethod):
     self._dual_rule = dual_rule
     self._population = population
 
-  def prepare(self, client):
+  def prepare(self, client: local_method.Client) -> Any:
     # −λ_i − γ_i x_0
     pull = trees.scaled(-client.hparams['gamma'], client.start)
     return trees.sub(pull, client.memory['dual'])
 
-  def direction(self, client, y, gradient, gradient_at):
+  def direction(
+      self,
+      client: local_method.Client,
+      y: Sequence[tf.Variable],
+      gradient: base.Tensors,
+      gradient_at: local_method.GradientAt,
+  ) -> base.Tensors:
     gamma = client.hparams['gamma']
     return tuple(
         tf.add_n([g, p, tf.cast(gamma, g.dtype) * w])
         for g, p, w in zip(gradient, client.prepared, y)
     )
 
-  def dual_step(self, client, result):
+  def dual_step(
+      self, client: local_method.Client, result: local_method.LocalResult
+  ) -> tf.Tensor:
     """a_i, a scalar in the model's dtype: what is sent is what is used."""
     step = client.hparams['dual_step']
     if self._dual_rule == 'rho':
@@ -85,7 +97,9 @@ class FedVra(local_method.LocalMethod):
       )
     return tf.cast(step, client.x[0].dtype)
 
-  def upload(self, client, result):
+  def upload(
+      self, client: local_method.Client, result: local_method.LocalResult
+  ) -> base.State:
     return collections.OrderedDict(
         mean=collections.OrderedDict(
             change=trees.sub(client.start, result.y),
@@ -93,7 +107,7 @@ class FedVra(local_method.LocalMethod):
         )
     )
 
-  def weight(self, client, weight):
+  def weight(self, client: local_method.Client, weight: tf.Tensor) -> Any:
     present = tf.cast(weight, tf.float64)
     hparams = client.hparams
     return collections.OrderedDict(
@@ -103,7 +117,9 @@ class FedVra(local_method.LocalMethod):
         aggregation_step=hparams['aggregation_step'],
     )
 
-  def remember(self, client, result):
+  def remember(
+      self, client: local_method.Client, result: local_method.LocalResult
+  ) -> base.State:
     step = self.dual_step(client, result)
     scale = step * tf.cast(client.hparams['gamma'], step.dtype)
     change = trees.sub(client.start, result.y)
@@ -118,7 +134,7 @@ class _Population:
   Clients' weights w_i are 1 but for those that are listed; ω_i = w_i / Σ w_j.
   """
 
-  def __init__(self, own: Mapping[str, Mapping[str, float]]):
+  def __init__(self, own: Mapping[str, Mapping[str, Any]]):
     weights, gammas = own.get('weight', {}), own.get('gamma', {})
     self._weight = sum(weights.values()) - len(weights)
     # Σ w_i γ_i is γ times the weight of those without a γ_i, and the others'.
@@ -156,7 +172,9 @@ class DualSum(tff.aggregators.WeightedAggregationFactory):
     """
     self._one_for_all = one_for_all
 
-  def create(self, value_type, weight_type):
+  def create(
+      self, value_type: tff.Type, weight_type: tff.Type
+  ) -> tff.templates.AggregationProcess:
     one_for_all = self._one_for_all
     specs = tff.types.type_to_tf_tensor_specs(value_type['change'])
     specs = tuple(tf.nest.flatten(specs))
@@ -231,7 +249,9 @@ class FedVraServer(finalizers.ServerMethod):
     self._rule = aggregation_rule
     self._population = population
 
-  def pseudo_gradient(self, hparams, aggregate, shared):
+  def pseudo_gradient(
+      self, hparams: base.Hparams, aggregate: base.State, shared: base.State
+  ) -> base.Tensors:
     mean = aggregate['mean']
     step = tf.ones([], tf.float64)
     if self._rule == 'N/m':
@@ -244,7 +264,9 @@ class FedVraServer(finalizers.ServerMethod):
     )
 
 
-def build(name, model_fn, hp):
+def build(
+    name: str, model_fn: composition.ModelFn, hp: hparams_lib.FedAdmm
+) -> composition.Process:
   """Builds FedVRA or federated ADMM from its hyperparameters."""
   del name
   own = hp.per_client.values

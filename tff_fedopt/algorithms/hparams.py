@@ -266,7 +266,7 @@ class Hyperparameters:
     Returns:
       The complete hyperparameters.
     """
-    known = dict(num_clients=num_clients, state_dir=state_dir)
+    known: dict[str, Any] = dict(num_clients=num_clients, state_dir=state_dir)
     return dataclasses.replace(
         self,
         **{n: known[n] for n in self.needed() if getattr(self, n) is None},
@@ -303,7 +303,7 @@ class Hyperparameters:
 
   def needed(self) -> tuple[str, ...]:
     """Names of the hyperparameters without default that must be given."""
-    needed = ()
+    needed: tuple[str, ...] = ()
     if self.relaxation or self.track_consistency:
       needed += ('state_dir',)
     if self.track_consistency:
@@ -330,7 +330,7 @@ class LocallyAdaptive(Hyperparameters):
       structural=True,
   )
 
-  def check(self):
+  def check(self) -> None:
     super().check()
     if self.client_state == 'sync' and self.correction != 'none':
       raise ValueError(
@@ -365,7 +365,7 @@ class FedAdagrad(LocallyAdaptive):
       None, 'v before the first round (paper: τ², code: 0)', _not_negative
   )
 
-  def form_defaults(self):
+  def form_defaults(self) -> dict[str, Any]:
     paper = self.form == 'paper'
     return dict(
         super().form_defaults(),
@@ -389,7 +389,7 @@ class FedAdam(FedAdagrad):
       structural=True,
   )
 
-  def form_defaults(self):
+  def form_defaults(self) -> dict[str, Any]:
     paper = self.form == 'paper'
     return dict(
         super().form_defaults(),
@@ -479,7 +479,7 @@ class Scaffold(_PerStep):
       structural=True,
   )
 
-  def needed(self):
+  def needed(self) -> tuple[str, ...]:
     return ('state_dir', 'num_clients')
 
 
@@ -492,7 +492,7 @@ class FedDyn(Hyperparameters):
   client_weighting: str = _weighting_uniform()
   alpha: float = _field(0.1, 'α of the dynamic regulariser', _positive)
 
-  def needed(self):
+  def needed(self) -> tuple[str, ...]:
     return ('state_dir', 'num_clients')
 
 
@@ -515,7 +515,7 @@ class FedAdmm(Hyperparameters):
       parse=per_client_lib.PerClient.parse,
   )
 
-  def check(self):
+  def check(self) -> None:
     super().check()
     if self.client_weighting != 'uniform':
       raise ValueError(
@@ -551,7 +551,7 @@ class FedAdmm(Hyperparameters):
     ):
       warnings.warn(warning, stacklevel=_callers_level())
 
-  def needed(self):
+  def needed(self) -> tuple[str, ...]:
     return ('state_dir', 'num_clients')
 
 
@@ -559,13 +559,13 @@ class FedAdmm(Hyperparameters):
 class FedVra(FedAdmm):
   """FedVRA: federated ADMM with adaptive dual and aggregation steps."""
 
-  dual_step: step_rule.StepRule = _field(
+  dual_step: step_rule.StepRule = _field(  # type: ignore[misc]
       step_rule.StepRule(),
       'a of the dual step: a number, or rho:R, a = R / (γ η Q̃), R at most 1',
       structural=lambda step: step.rule,
       parse=functools.partial(step_rule.StepRule.parse, 'dual_step', ('rho',)),
   )
-  aggregation_step: step_rule.StepRule = _field(
+  aggregation_step: step_rule.StepRule = _field(  # type: ignore[misc]
       step_rule.StepRule('N/m'),
       'd of the aggregation step: a number, N/m (all clients by those of the'
       ' round), or 1/sum (of ω in the round)',

@@ -33,9 +33,12 @@ Example:
 """
 
 import collections
+from collections.abc import Callable
 
 import tensorflow as tf
 
+from tff_fedopt.algorithms import hparams as hparams_lib
+from tff_fedopt.optimizers import base
 from tff_fedopt.processes import finalizers
 from tff_fedopt.processes import local_method
 from tff_fedopt.processes import trees
@@ -53,7 +56,9 @@ class _Corrected(local_method.LocalMethod):
 class LocalCorrection(_Corrected):
   """Sends N_i⁻¹ (x_t − y_i)."""
 
-  def upload(self, client, result):
+  def upload(
+      self, client: local_method.Client, result: local_method.LocalResult
+  ) -> base.State:
     change = trees.sub(client.start, result.y)
     return collections.OrderedDict(
         mean=trees.divide_no_nan(change, result.displacement)
@@ -63,7 +68,9 @@ class LocalCorrection(_Corrected):
 class GlobalCorrection(_Corrected):
   """Sends N_i⁻¹ (x_t − y_i) and N_i⁻¹."""
 
-  def upload(self, client, result):
+  def upload(
+      self, client: local_method.Client, result: local_method.LocalResult
+  ) -> base.State:
     change = trees.sub(client.start, result.y)
     n = result.displacement
     return collections.OrderedDict(
@@ -77,7 +84,9 @@ class GlobalCorrection(_Corrected):
 class GlobalCorrectionServer(finalizers.ServerMethod):
   """Divides by the average of N_i⁻¹."""
 
-  def pseudo_gradient(self, hparams, aggregate, shared):
+  def pseudo_gradient(
+      self, hparams: base.Hparams, aggregate: base.State, shared: base.State
+  ) -> base.Tensors:
     mean = aggregate['mean']
     return trees.divide_no_nan(mean['change'], mean['inverse'])
 
@@ -87,7 +96,13 @@ class Synchronised(local_method.LocalMethod):
 
   keeps_gradient = False
 
-  def optimizer_state(self, client, optimizer, hparams, specs):
+  def optimizer_state(
+      self,
+      client: local_method.Client,
+      optimizer: base.Optimizer,
+      hparams: base.Hparams,
+      specs: base.Specs,
+  ) -> base.State:
     del specs
     held = client.shared['client_optimizer']
     state = collections.OrderedDict(hparams)
@@ -95,7 +110,9 @@ class Synchronised(local_method.LocalMethod):
     state.update((k, v) for k, v in held.items() if k != 'step')
     return state
 
-  def upload(self, client, result):
+  def upload(
+      self, client: local_method.Client, result: local_method.LocalResult
+  ) -> base.State:
     held = client.shared['client_optimizer']
     after = result.optimizer_state
     change = collections.OrderedDict(
@@ -118,10 +135,10 @@ class SynchronisedServer(finalizers.ServerMethod):
   client starts from it.
   """
 
-  def __init__(self, client_optimizer):
+  def __init__(self, client_optimizer: base.Optimizer):
     self._optimizer = client_optimizer
 
-  def initial_shared(self, weights):
+  def initial_shared(self, weights: base.Tensors) -> base.State:
     specs = tuple(tf.TensorSpec(w.shape, w.dtype) for w in weights)
     state = self._optimizer.initialize(specs)
     held = collections.OrderedDict(
@@ -132,10 +149,14 @@ class SynchronisedServer(finalizers.ServerMethod):
     held['step'] = tf.zeros([], tf.float64)
     return collections.OrderedDict(client_optimizer=held)
 
-  def pseudo_gradient(self, hparams, aggregate, shared):
+  def pseudo_gradient(
+      self, hparams: base.Hparams, aggregate: base.State, shared: base.State
+  ) -> base.Tensors:
     return tuple(aggregate['mean']['change'])
 
-  def new_shared(self, hparams, aggregate, shared):
+  def new_shared(
+      self, hparams: base.Hparams, aggregate: base.State, shared: base.State
+  ) -> base.State:
     change = aggregate['mean']['client_optimizer']
     held = shared['client_optimizer']
     return collections.OrderedDict(
@@ -146,7 +167,12 @@ class SynchronisedServer(finalizers.ServerMethod):
     )
 
 
-def halves(hp):
+def halves(
+    hp: hparams_lib.LocallyAdaptive
+) -> tuple[
+    local_method.LocalMethod,
+    Callable[[base.Optimizer], finalizers.ServerMethod],
+]:
   """The client half, and the server half given the client optimizer."""
   plain_server = lambda optimizer: finalizers.ServerMethod()
   if hp.client_state == 'sync':

@@ -1,5 +1,7 @@
 """From hyperparameters to the optimizers they name."""
 
+from typing import Any
+
 from tff_fedopt.algorithms import hparams
 from tff_fedopt.optimizers import adaptive
 from tff_fedopt.optimizers import base
@@ -10,7 +12,7 @@ _ADAPTIVE = dict(
 )
 
 
-def server_adaptive(kind: str, hp: hparams.Hyperparameters) -> base.Optimizer:
+def server_adaptive(kind: str, hp: Any) -> base.Optimizer:
   """The server's Adagrad, Adam or Yogi."""
   cls = _ADAPTIVE[kind]
   options = {} if kind == 'adagrad' else dict(
@@ -36,7 +38,7 @@ def client_optimizer(
   kind = hp.client_optimizer
   names = dict(learning_rate='client_learning_rate')
   if kind == 'sgd':
-    cls, options = sgd.Sgd, {}
+    cls, options = sgd.Sgd, {}  # type: Any, dict[str, Any]
   elif kind in _ADAPTIVE:
     names.update(
         tau='client_epsilon',

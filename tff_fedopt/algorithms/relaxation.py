@@ -31,6 +31,7 @@ Example:
   [1, 2]
 """
 
+from tff_fedopt.optimizers import base
 from tff_fedopt.processes import local_method
 from tff_fedopt.processes import trees
 
@@ -43,18 +44,22 @@ class Relaxed(local_method.Around):
     self.memory['last'] = 'initial_model'
     self._averages_local_models = form == 'paper'
 
-  def start(self, client):
+  def start(self, client: local_method.Client) -> base.Tensors:
     away = trees.sub(client.x, client.memory['last'])
     return trees.add_scaled(
         self.inner.start(client), client.hparams['relaxation'], away
     )
 
-  def upload(self, client, result):
+  def upload(
+      self, client: local_method.Client, result: local_method.LocalResult
+  ) -> base.State:
     if self._averages_local_models:
       client = client._replace(origin=client.x)
     return self.inner.upload(client, result)
 
-  def remember(self, client, result):
+  def remember(
+      self, client: local_method.Client, result: local_method.LocalResult
+  ) -> base.State:
     memory = self.inner.remember(client, result)
     memory['last'] = result.y
     return memory

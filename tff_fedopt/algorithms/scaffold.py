@@ -32,11 +32,16 @@ Example:
 """
 
 import collections
+from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
 from tff_fedopt.algorithms import assembly
+from tff_fedopt.algorithms import hparams as hparams_lib
 from tff_fedopt.algorithms import optimizer_choice
+from tff_fedopt.optimizers import base
+from tff_fedopt.processes import composition
 from tff_fedopt.processes import finalizers
 from tff_fedopt.processes import local_method
 from tff_fedopt.processes import trees
@@ -48,22 +53,32 @@ class Scaffold(local_method.LocalMethod):
   memory = {'control_variate': 'zeros'}
   keeps_gradient = False
 
-  def prepare(self, client):
+  def prepare(self, client: local_method.Client) -> Any:
     return trees.sub(
         client.shared['control_variate'], client.memory['control_variate']
     )
 
-  def direction(self, client, y, gradient, gradient_at):
+  def direction(
+      self,
+      client: local_method.Client,
+      y: Sequence[tf.Variable],
+      gradient: base.Tensors,
+      gradient_at: local_method.GradientAt,
+  ) -> base.Tensors:
     return trees.add(gradient, client.prepared)
 
-  def new_control_variate(self, client, result):
+  def new_control_variate(
+      self, client: local_method.Client, result: local_method.LocalResult
+  ) -> base.Tensors:
     """c_i⁺, a tuple of tensors."""
     rate = client.hparams['client_learning_rate']
     path = tf.cast(result.num_steps, tf.float64) * rate
     average = trees.scaled(1 / path, trees.sub(client.start, result.y))
     return trees.sub(average, client.prepared)
 
-  def upload(self, client, result):
+  def upload(
+      self, client: local_method.Client, result: local_method.LocalResult
+  ) -> base.State:
     return collections.OrderedDict(
         mean=trees.sub(client.origin, result.y),
         total=trees.sub(
@@ -72,7 +87,9 @@ class Scaffold(local_method.LocalMethod):
         ),
     )
 
-  def remember(self, client, result):
+  def remember(
+      self, client: local_method.Client, result: local_method.LocalResult
+  ) -> base.State:
     return collections.OrderedDict(
         control_variate=self.new_control_variate(client, result)
     )
@@ -83,17 +100,21 @@ class ScaffoldOption1(Scaffold):
 
   needs_gradient_at_x = True
 
-  def new_control_variate(self, client, result):
+  def new_control_variate(
+      self, client: local_method.Client, result: local_method.LocalResult
+  ) -> base.Tensors:
     return result.gradient_at_x
 
 
 class ScaffoldServer(finalizers.ServerMethod):
   """Shares the mean of all clients' control variates."""
 
-  def initial_shared(self, weights):
+  def initial_shared(self, weights: base.Tensors) -> base.State:
     return collections.OrderedDict(control_variate=trees.zeros_like(weights))
 
-  def new_shared(self, hparams, aggregate, shared):
+  def new_shared(
+      self, hparams: base.Hparams, aggregate: base.State, shared: base.State
+  ) -> base.State:
     return collections.OrderedDict(
         control_variate=trees.add_scaled(
             shared['control_variate'],
@@ -103,7 +124,9 @@ class ScaffoldServer(finalizers.ServerMethod):
     )
 
 
-def build(name, model_fn, hp):
+def build(
+    name: str, model_fn: composition.ModelFn, hp: hparams_lib.Scaffold
+) -> composition.Process:
   """Builds SCAFFOLD from its hyperparameters."""
   del name
   method = ScaffoldOption1() if hp.option == 1 else Scaffold()

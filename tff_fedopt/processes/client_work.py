@@ -1,7 +1,7 @@
 """The one local training loop, as a `ClientWorkProcess`."""
 
 import collections
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import dataclasses
 import functools
 import os
@@ -80,10 +80,10 @@ class LocalTraining:
   store: Any = None
   state_dir: str = ''
   steps: local_steps.LocalSteps = local_steps.LocalSteps()
-  own_steps: dict[str, tuple[int, ...]] = dataclasses.field(
+  own_steps: Mapping[str, tuple[int, ...]] = dataclasses.field(
       default_factory=dict
   )
-  own_hparams: dict[str, dict[str, float]] = dataclasses.field(
+  own_hparams: Mapping[str, Mapping[str, float]] = dataclasses.field(
       default_factory=dict
   )
 

@@ -5,6 +5,7 @@ Functions that are called inside are followed, so branches and loops count.
 
 from collections.abc import Collection, Iterable
 import re
+from typing import Any
 
 # Operations that change the resource they are given first, or several.
 _CHANGES = re.compile(
@@ -18,7 +19,7 @@ _GENERATOR = re.compile(r'Stateful(?!PartitionedCall).+|Rng(ReadAnd)?Skip')
 class Graph:
   """A graph and the functions that it calls."""
 
-  def __init__(self, graph_def):
+  def __init__(self, graph_def: Any):
     """Takes the graph.
 
     Args:

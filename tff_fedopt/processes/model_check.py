@@ -6,7 +6,7 @@ traced there: nothing runs. Every mistake that shows is said in one line.
 
 from collections.abc import Callable
 import inspect
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 import warnings
 
 import numpy as np
@@ -37,7 +37,7 @@ class Checked(NamedTuple):
 
   model: tff.learning.models.VariableModel
   graph: tf.Graph
-  initial: Optional[tff.learning.models.ModelWeights]
+  initial: tff.learning.models.ModelWeights | None
 
 
 def check(model_fn: Callable[[], tff.learning.models.VariableModel]) -> Checked:
