@@ -24,7 +24,7 @@ Example:
   >>> from tff_fedopt.testing import toy
   >>> process = tff_fedopt.algorithms.build(
   ...     'fedavg', toy.LinearModel, client_learning_rate=0.1, relaxation=0.1,
-  ...     num_clients=4, state_dir=tempfile.mkdtemp())
+  ...     state_dir=tempfile.mkdtemp())
   >>> rounds = list(tff_fedopt.run(
   ...     process, toy.Clients(), [['c0', 'c1'], ['c1', 'c3']]))
   >>> [r.round for r in rounds if not r.metrics['diverged']]
