@@ -27,7 +27,7 @@ class Graph:
     """
     self._nodes = graph_def.node
     self._functions = {f.signature.name: f for f in graph_def.library.function}
-    self._changed_arguments = {}
+    self._changed_arguments: dict[Any, Any] = {}
 
   def changed(self, but: Collection[str] = ()) -> set[str]:
     """Names of nodes whose resource some operation changes.
