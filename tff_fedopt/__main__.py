@@ -6,6 +6,7 @@
 import importlib
 import sys
 
+from tff_fedopt import spelling
 from tff_fedopt.commands import command_line
 
 COMMANDS = ('bench', 'doctor', 'download', 'tables', 'train')
@@ -26,7 +27,7 @@ def main(argv: list[str]) -> int:
     return 0
   if not argv or argv[0] not in COMMANDS:
     wanted = f'unknown command {argv[0]!r}' if argv else 'no command'
-    hint = argv and command_line.near(argv[0], COMMANDS)
+    hint = argv and spelling.near(argv[0], COMMANDS)
     print(f'tff_fedopt: {wanted}; {hint or "one of " + known}', file=sys.stderr)
     return 2
   module = importlib.import_module(f'tff_fedopt.commands.{argv[0]}')

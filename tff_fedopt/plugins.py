@@ -11,6 +11,8 @@ import pathlib
 import sys
 import types
 
+from tff_fedopt import runtime
+
 _loaded: dict[str, types.ModuleType] = {}
 
 
@@ -29,11 +31,19 @@ def load(name: str) -> None:
   if name not in _loaded:
     find = _from_file if name.endswith('.py') else _from_name
     _loaded[name] = find(name)
+    if 'tensorflow_federated' in sys.modules:
+      # Its own default context complains at exit.
+      runtime.use()
 
 
 def loaded() -> list[str]:
   """Returns what was loaded, as another process can load it again."""
   return list(_loaded)
+
+
+def own_name(text: str) -> str:
+  """Returns NAME of MODULE:NAME, or of NAME alone."""
+  return text.rpartition(':')[2]
 
 
 def raised(error: BaseException) -> bool:

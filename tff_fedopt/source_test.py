@@ -15,12 +15,14 @@ ALLOWED = {
     'tff_fedopt.optimizers': {'tff_fedopt.optimizers'},
     'tff_fedopt.processes': {'tff_fedopt.optimizers', 'tff_fedopt.processes'},
     'tff_fedopt.algorithms': {
+        'tff_fedopt.spelling',
         'tff_fedopt.optimizers',
         'tff_fedopt.processes',
         'tff_fedopt.algorithms',
     },
     'tff_fedopt.runtime': {'tff_fedopt.runtime'},
     'tff_fedopt.experiment': {
+        'tff_fedopt.spelling',
         'tff_fedopt.optimizers',
         'tff_fedopt.processes',
         'tff_fedopt.algorithms',
@@ -46,6 +48,7 @@ ALLOWED = {
         'tasks',
     },
     'tff_fedopt.papers': {
+        'tff_fedopt.spelling',
         'tff_fedopt.algorithms',
         'tff_fedopt.experiment',
         'tff_fedopt.papers',

@@ -1,20 +1,30 @@
 """Every algorithm by name: the only registry.
 
 Names, hyperparameters and their checks need no TensorFlow; `build` loads it.
+`register` adds algorithms from outside.
 """
 
 from collections.abc import Callable, Hashable, Mapping
+import dataclasses
 import importlib
 from typing import Any, NamedTuple
 
+from tff_fedopt import spelling
 from tff_fedopt.algorithms import hparams as _hparams
 
 
 class _Entry(NamedTuple):
-  """Where an algorithm is built, and what it takes."""
+  """Where an algorithm is built, and what it takes.
+
+  Attributes:
+    module: A module here, or that of a registered algorithm.
+    hyperparameters: The dataclass.
+    build: What builds a registered algorithm; None for `build` of the module.
+  """
 
   module: str
   hyperparameters: type
+  build: Callable[..., Any] | None = None
 
 
 _ALGORITHMS = dict(
@@ -32,6 +42,48 @@ _ALGORITHMS = dict(
     fedvra=_Entry('fedvra', _hparams.FedVra),
     fedadmm=_Entry('fedvra', _hparams.FedAdmm),
 )
+
+
+def register(
+    name: str, hyperparameters: type, build: Callable[..., Any]
+) -> None:
+  """Adds an algorithm from outside the package; see docs/adding.md.
+
+  Args:
+    name: Its name; one that was registered before is replaced.
+    hyperparameters: A frozen dataclass on top of `hparams.Hyperparameters`,
+      whose own fields are made by `hparams.field`.
+    build: From name, `model_fn` and an instance of `hyperparameters` to what
+      `assembly.compose` returns.
+
+  Raises:
+    ValueError: If the name is taken or none, or the hyperparameters are no such
+      dataclass.
+  """
+  if not name.isidentifier():
+    raise ValueError(
+        f'algorithm {name!r}: not a name; expected letters, digits and _'
+    )
+  if name in _ALGORITHMS and _ALGORITHMS[name].build is None:
+    raise ValueError(
+        f'algorithm {name!r} is one of the package; give yours another name'
+    )
+  if not (
+      dataclasses.is_dataclass(hyperparameters)
+      and issubclass(hyperparameters, _hparams.Hyperparameters)
+  ):
+    raise ValueError(
+        f'algorithm {name!r}: {hyperparameters!r} as hyperparameters; expected a'
+        ' frozen dataclass on top of hparams.Hyperparameters'
+    )
+  for field in dataclasses.fields(hyperparameters):
+    if 'help' not in field.metadata or isinstance(field.type, str):
+      raise ValueError(
+          f'algorithm {name!r}: hyperparameter {field.name} is not described;'
+          ' expected hparams.field(default, meaning) and a type, not its name'
+      )
+  _ALGORITHMS[name] = _Entry(build.__module__, hyperparameters, build)
+
 
 def names() -> list[str]:
   """The names of all algorithms, sorted."""
@@ -82,7 +134,8 @@ def module_of(name: str) -> str:
   Raises:
     ValueError: If there is no such algorithm.
   """
-  return f'{__name__}.{_entry(name).module}'
+  entry = _entry(name)
+  return entry.module if entry.build else f'{__name__}.{entry.module}'
 
 
 def build(name: str, model_fn: Callable[[], Any], **given: Any) -> Any:
@@ -124,8 +177,10 @@ def build_parsed(
         f'{", ".join(missing)}: no value given, and clients of {name} have'
         f' memory here; expected {"; ".join(expected)}'
     )
-  module = importlib.import_module(module_of(name))
-  return module.build(name, model_fn, hp)
+  make = _entry(name).build
+  if make is None:
+    make = importlib.import_module(module_of(name)).build
+  return make(name, model_fn, hp)
 
 
 def trace_key(
@@ -200,6 +255,7 @@ def _parsed(name, given):
 def _entry(name):
   if name not in _ALGORITHMS:
     raise ValueError(
-        f'There is no algorithm {name!r}; there are ' + ', '.join(names())
+        f'There is no algorithm {name!r}; '
+        + (spelling.near(name, names()) or 'there are ' + ', '.join(names()))
     )
   return _ALGORITHMS[name]

@@ -5,16 +5,15 @@ Nothing here needs TensorFlow, so wrong values are refused before it loads.
 
 from collections.abc import Callable, Hashable, Mapping
 import dataclasses
-import difflib
 import functools
 import math
 import os
-import re
 import sys
 import typing
 from typing import Any, ClassVar
 import warnings
 
+from tff_fedopt import spelling
 from tff_fedopt.algorithms import dual_range
 from tff_fedopt.algorithms import step_rule
 from tff_fedopt.optimizers import schedules
@@ -39,19 +38,23 @@ _ADAPTIVE = ('adagrad', 'adam', 'yogi')
 _TWO_MOMENTS = ('adam', 'yogi')
 
 
-def _positive(v):
+def positive(v: float) -> str | None:
+  """Checks that a number is above 0; see `field`."""
   return None if v > 0 else 'above 0'
 
 
-def _not_negative(v):
+def not_negative(v: float) -> str | None:
+  """Checks that a number is 0 or above; see `field`."""
   return None if v >= 0 else '0 or above'
 
 
-def _below_one(v):
+def below_one(v: float) -> str | None:
+  """Checks that a number is in [0, 1); see `field`."""
   return None if 0 <= v < 1 else 'at least 0 and below 1'
 
 
-def _share(v):
+def share(v: float) -> str | None:
+  """Checks that a number is in (0, 1]; see `field`."""
   return None if 0 < v <= 1 else 'above 0 and at most 1'
 
 
@@ -59,14 +62,16 @@ def _is_given(v):
   return v is not None
 
 
-def _one_of(*choices):
+def one_of(*choices: Any) -> Callable[[Any], str | None]:
+  """Returns the check that a value is one of these; see `field`."""
+
   def check(v):
     return None if v in choices else 'one of ' + ', '.join(map(str, choices))
 
   return check
 
 
-def _field(
+def field(
     default: Any,
     meaning: str,
     check: Callable[[Any], str | None] | None = None,
@@ -110,106 +115,106 @@ class Hyperparameters:
   # Name of the hyperparameter that pulls clients back to their start.
   pull: ClassVar[str | None] = None
 
-  form: str = _field(
+  form: str = field(
       'paper',
       "'paper' follows the algorithm box, 'code' the authors' code",
-      _one_of(*FORMS),
+      one_of(*FORMS),
       structural=True,
   )
-  client_learning_rate: float = _field(0.1, 'η_l', _positive)
-  client_learning_rate_schedule: schedules.Schedule = _field(
+  client_learning_rate: float = field(0.1, 'η_l', positive)
+  client_learning_rate_schedule: schedules.Schedule = field(
       schedules.Schedule(),
       'η_l by round t: constant, exponential:RATE:STEPS, inverse_sqrt:RATE:STEPS'
       ' or inverse_linear:RATE:STEPS',
       structural=lambda schedule: schedule.kind,
       parse=schedules.Schedule.parse,
   )
-  server_learning_rate: float = _field(1.0, 'η', _positive)
-  client_weighting: str = _field(
+  server_learning_rate: float = field(1.0, 'η', positive)
+  client_weighting: str = field(
       'examples',
       'weight of a client in the average: its examples n_i, its non-pad tokens,'
       ' or 1',
-      _one_of(*WEIGHTINGS),
+      one_of(*WEIGHTINGS),
       structural=True,
   )
-  weight_decay: float = _field(
+  weight_decay: float = field(
       0.0,
       'λ of the term λ/2 ‖x‖² in local training',
-      _not_negative,
+      not_negative,
       structural=bool,
   )
-  max_gradient_norm: float | None = _field(
+  max_gradient_norm: float | None = field(
       None,
       'local gradients are clipped at this global norm',
-      _positive,
+      positive,
       structural=_is_given,
   )
-  client_optimizer: str = _field(
+  client_optimizer: str = field(
       'sgd',
       'the client optimizer',
-      _one_of(*CLIENT_OPTIMIZERS),
+      one_of(*CLIENT_OPTIMIZERS),
       structural=True,
   )
-  client_momentum: float | None = _field(
+  client_momentum: float | None = field(
       None,
       'ρ of a client optimizer with momentum (0.9)',
-      _below_one,
+      below_one,
       used_by=_MOMENTUM,
   )
-  client_beta1: float | None = _field(
+  client_beta1: float | None = field(
       None,
       'β₁ of client Adam and Yogi (0.9)',
-      _below_one,
+      below_one,
       used_by=_TWO_MOMENTS,
   )
-  client_beta2: float | None = _field(
+  client_beta2: float | None = field(
       None,
       'β₂ of client Adam and Yogi (0.999)',
-      _below_one,
+      below_one,
       used_by=_TWO_MOMENTS,
   )
-  client_epsilon: float | None = _field(
+  client_epsilon: float | None = field(
       None,
       'ε of an adaptive client optimizer, added to the root (0.001)',
-      _positive,
+      positive,
       used_by=_ADAPTIVE,
   )
-  client_initial_accumulator: float | None = _field(
+  client_initial_accumulator: float | None = field(
       None,
       'v before the first local step (0)',
-      _not_negative,
+      not_negative,
       used_by=_ADAPTIVE,
   )
-  client_bias_correction: bool | None = _field(
+  client_bias_correction: bool | None = field(
       None,
       'bias correction of client Adam and Yogi (paper: off, code: on, as Keras)',
       structural=True,
       used_by=_TWO_MOMENTS,
   )
 
-  local_steps: local_steps_lib.LocalSteps = _field(
+  local_steps: local_steps_lib.LocalSteps = field(
       local_steps_lib.LocalSteps(),
       'Q, steps of a client in a round: all (its batches), a number, or'
       ' random:LOW:HIGH, drawn by round and client',
       structural=True,
       parse=local_steps_lib.LocalSteps.parse,
   )
-  relaxation: float = _field(
+  relaxation: float = field(
       0.0,
       'β of relaxed initialisation: a client starts at x + β (x − its last local'
       ' model); 0: at x',
       structural=bool,
   )
-  track_consistency: bool = _field(
+  track_consistency: bool = field(
       False,
       'measure Δ, the mean of ‖x − last local model‖² (paper: of all clients,'
       ' code: of the cohort); costs an upload and a file per client',
       structural=True,
   )
-  num_clients: int | None = _field(
-      None, 'C, the number of registered clients', _positive
+  num_clients: int | None = field(
+      None, 'C, the number of registered clients', positive
   )
-  state_dir: str | None = _field(
+  state_dir: str | None = field(
       None,
       'directory where clients keep what they remember between rounds',
       lambda v: None if v else 'a directory',
@@ -315,18 +320,18 @@ class Hyperparameters:
 class LocallyAdaptive(Hyperparameters):
   """What Local Adaptivity adds."""
 
-  client_state: str = _field(
+  client_state: str = field(
       'restart',
       'the client optimizer restarts every round, or starts from a state that'
       ' the server holds and averages (sync)',
-      _one_of('restart', 'sync'),
+      one_of('restart', 'sync'),
       structural=True,
   )
-  correction: str = _field(
+  correction: str = field(
       'none',
       'correction of the bias of unequal preconditioners by N_i, at each client'
       ' (local) or jointly at the server (global)',
-      _one_of('none', 'local', 'global'),
+      one_of('none', 'local', 'global'),
       structural=True,
   )
 
@@ -348,8 +353,8 @@ class FedAvg(LocallyAdaptive):
 class FedAvgM(LocallyAdaptive):
   """FedAvgM: the server has momentum."""
 
-  server_momentum: float = _field(
-      0.9, 'u = server_momentum · u + Δ, x = x − η u', _below_one
+  server_momentum: float = field(
+      0.9, 'u = server_momentum · u + Δ, x = x − η u', below_one
   )
 
 
@@ -357,12 +362,12 @@ class FedAvgM(LocallyAdaptive):
 class FedAdagrad(LocallyAdaptive):
   """FedAdagrad."""
 
-  tau: float = _field(
-      1e-3, 'τ, the adaptivity, added to the root of v', _positive
+  tau: float = field(
+      1e-3, 'τ, the adaptivity, added to the root of v', positive
   )
-  beta1: float = _field(0.0, 'β₁, first-moment decay of the server', _below_one)
-  initial_accumulator: float | None = _field(
-      None, 'v before the first round (paper: τ², code: 0)', _not_negative
+  beta1: float = field(0.0, 'β₁, first-moment decay of the server', below_one)
+  initial_accumulator: float | None = field(
+      None, 'v before the first round (paper: τ², code: 0)', not_negative
   )
 
   def form_defaults(self) -> dict[str, Any]:
@@ -377,13 +382,13 @@ class FedAdagrad(LocallyAdaptive):
 class FedAdam(FedAdagrad):
   """FedAdam."""
 
-  beta1: float = _field(0.9, 'β₁, first-moment decay of the server', _below_one)
-  beta2: float | None = _field(
+  beta1: float = field(0.9, 'β₁, first-moment decay of the server', below_one)
+  beta2: float | None = field(
       None,
       'β₂, second-moment decay of the server (paper: 0.99, code: 0.999)',
-      _below_one,
+      below_one,
   )
-  bias_correction: bool | None = _field(
+  bias_correction: bool | None = field(
       None,
       'η √(1 − β₂^t) / (1 − β₁^t) in place of η (paper: off, code: on)',
       structural=True,
@@ -409,8 +414,8 @@ class FedProx(LocallyAdaptive):
 
   pull = 'mu'
 
-  mu: float = _field(
-      0.01, 'μ of the proximal term μ/2 ‖x_i − x‖²', _not_negative
+  mu: float = field(
+      0.01, 'μ of the proximal term μ/2 ‖x_i − x‖²', not_negative
   )
 
 
@@ -424,7 +429,7 @@ class FedInit(FedAvg):
   """FedInit: FedAvg with relaxed initialisation."""
 
   client_weighting: str = _weighting_uniform()
-  relaxation: float = _field(
+  relaxation: float = field(
       0.1,
       'β of relaxed initialisation: a client starts at x + β (x − its last local'
       ' model); 0: at x',
@@ -437,8 +442,8 @@ class FedSam(Hyperparameters):
   """FedSAM: clients descend along the gradient at a worse point nearby."""
 
   client_weighting: str = _weighting_uniform()
-  rho: float = _field(
-      0.1, 'ρ, how far the worse point is from the local model', _not_negative
+  rho: float = field(
+      0.1, 'ρ, how far the worse point is from the local model', not_negative
   )
 
 
@@ -462,8 +467,8 @@ class _PerStep(Hyperparameters):
 class FedCm(_PerStep):
   """FedCM: clients mix in the cohort's last average gradient."""
 
-  alpha: float = _field(
-      0.1, 'α, the share of the own gradient in a step', _share
+  alpha: float = field(
+      0.1, 'α, the share of the own gradient in a step', share
   )
 
 
@@ -471,11 +476,11 @@ class FedCm(_PerStep):
 class Scaffold(_PerStep):
   """SCAFFOLD: control variates correct the drift of clients."""
 
-  option: int = _field(
+  option: int = field(
       2,
       'new control variate: 1 the gradient at the server model, 2 the average'
       ' gradient of the local steps',
-      _one_of(1, 2),
+      one_of(1, 2),
       structural=True,
   )
 
@@ -490,7 +495,7 @@ class FedDyn(Hyperparameters):
   pull = 'alpha'
 
   client_weighting: str = _weighting_uniform()
-  alpha: float = _field(0.1, 'α of the dynamic regulariser', _positive)
+  alpha: float = field(0.1, 'α of the dynamic regulariser', positive)
 
   def needed(self) -> tuple[str, ...]:
     return ('state_dir', 'num_clients')
@@ -504,8 +509,8 @@ class FedAdmm(Hyperparameters):
   aggregation_step: ClassVar[step_rule.StepRule] = step_rule.StepRule()
 
   client_weighting: str = _weighting_uniform()
-  gamma: float = _field(0.1, 'γ of the penalty γ/2 ‖x_i − x‖²', _positive)
-  per_client: per_client_lib.PerClient = _field(
+  gamma: float = field(0.1, 'γ of the penalty γ/2 ‖x_i − x‖²', positive)
+  per_client: per_client_lib.PerClient = field(
       per_client_lib.PerClient(),
       'what differs between clients, JSON such as {"gamma": {"client id": 0.2},'
       ' "local_steps": {"client id": [3, 1]}}; also client_learning_rate,'
@@ -559,13 +564,13 @@ class FedAdmm(Hyperparameters):
 class FedVra(FedAdmm):
   """FedVRA: federated ADMM with adaptive dual and aggregation steps."""
 
-  dual_step: step_rule.StepRule = _field(  # type: ignore[misc]
+  dual_step: step_rule.StepRule = field(  # type: ignore[misc]
       step_rule.StepRule(),
       'a of the dual step: a number, or rho:R, a = R / (γ η Q̃), R at most 1',
       structural=lambda step: step.rule,
       parse=functools.partial(step_rule.StepRule.parse, 'dual_step', ('rho',)),
   )
-  aggregation_step: step_rule.StepRule = _field(  # type: ignore[misc]
+  aggregation_step: step_rule.StepRule = field(  # type: ignore[misc]
       step_rule.StepRule('N/m'),
       'd of the aggregation step: a number, N/m (all clients by those of the'
       ' round), or 1/sum (of ω in the round)',
@@ -638,11 +643,8 @@ def _instead(name, fields, registry):
   ]
   if users:
     return f'it belongs to {", ".join(users)}'
-  whole = re.sub(r'(?<![^_])lr(?![^_])', 'learning_rate', name)
-  near = difflib.get_close_matches(whole, fields, n=1)
-  if near:
-    return f'did you mean {near[0]}?'
-  return f'it takes {", ".join(sorted(fields))}'
+  hint = spelling.near(name, fields)
+  return hint or f'it takes {", ".join(sorted(fields))}'
 
 
 def _checked(field, value):

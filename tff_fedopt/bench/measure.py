@@ -7,6 +7,7 @@ all this is done several times with new processes. What is printed is the median
 over all turns of the ratio within a turn. Batches are random numbers of the
 task's shapes: only time is measured.
 """
+
 import math
 import os
 import signal
@@ -17,9 +18,8 @@ import tempfile
 
 import pandas as pd
 
+from tff_fedopt import plugins
 from tff_fedopt.bench import variants
-
-_COMPARISONS = variants.COMPARISONS
 
 
 class _Variant:
@@ -32,7 +32,8 @@ class _Variant:
     # TFF's default context leaves a worker behind; its own session makes the
     # whole group of processes ours to end.
     self._process = subprocess.Popen(
-        [sys.executable, '-m', variants.__name__, comparison, name],
+        [sys.executable, '-m', variants.__name__, comparison, name]
+        + plugins.loaded(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -67,7 +68,7 @@ def compare(comparison: str, turns: int, starts: int) -> pd.DataFrame:
   """Runs one comparison.
 
   Args:
-    comparison: A key of `variants.COMPARISONS`.
+    comparison: A name that `variants.comparison` knows.
     turns: How often each variant is measured after a start.
     starts: How often all variants are started.
 
@@ -80,7 +81,7 @@ def compare(comparison: str, turns: int, starts: int) -> pd.DataFrame:
   Raises:
     RuntimeError: If a variant fails; its error is on standard error.
   """
-  spec = _COMPARISONS[comparison]
+  spec = variants.comparison(comparison)
   figures = {name: [] for name in spec.variants}
   start_ups = {name: [] for name in spec.variants}
   for _ in range(starts):
@@ -112,18 +113,18 @@ def compare(comparison: str, turns: int, starts: int) -> pd.DataFrame:
 
 def _measured(comparison, turns):
   """The variants after one start and their turns, their processes ended."""
-  variants = []
+  started = []
   # They are killed in the end and cannot tidy up.
   with tempfile.TemporaryDirectory() as folder:
     try:
-      for name in _COMPARISONS[comparison].variants:
+      for name in variants.comparison(comparison).variants:
         variant = _Variant(comparison, name, folder)
-        variants.append(variant)
+        started.append(variant)
         variant.wait()  # One at a time: starting is not measured here.
       for _ in range(turns):
-        for variant in variants:
+        for variant in started:
           variant.measure()
     finally:
-      for variant in variants:
+      for variant in started:
         variant.stop()
-  return variants
+  return started

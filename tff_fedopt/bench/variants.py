@@ -1,6 +1,6 @@
 """What is timed against what; each variant runs in a process of its own.
 
-`python -m tff_fedopt.bench.variants COMPARISON VARIANT` warms up,
+`python -m tff_fedopt.bench.variants COMPARISON VARIANT [PLUGIN …]` warms up,
 prints the seconds that took, and then answers every line of its input with one
 measurement.
 """
@@ -548,6 +548,29 @@ COMPARISONS = dict(
 )
 
 
+# Before the name of an algorithm: a comparison of its own.
+BESIDE_FEDAVG = 'beside_fedavg:'
+
+
+def comparison(name: str) -> Comparison:
+  """Returns a comparison.
+
+  Args:
+    name: A key of `COMPARISONS`, or `BESIDE_FEDAVG` and the name of an algorithm
+      with the defaults of its hyperparameters.
+  """
+  if not name.startswith(BESIDE_FEDAVG):
+    return COMPARISONS[name]
+  algorithm = name.removeprefix(BESIDE_FEDAVG)
+  return Comparison(
+      f'a round of the EMNIST CNN, {algorithm} beside FedAvg',
+      's',
+      _algorithms(
+          _emnist, _EMNIST, fedavg=('fedavg', {}), **{algorithm: (algorithm, {})}
+      ),
+  )
+
+
 def main(argv):
   """Answers every line of standard input with one measurement."""
   try:
@@ -562,16 +585,21 @@ def main(argv):
       os.killpg(0, signal.SIGKILL)
 
 
-def _answer(comparison, name):
+def _answer(comparison_name, name, *plugin_names):
+  from tff_fedopt import plugins
+
   start = time.perf_counter()
-  measured = COMPARISONS[comparison].variants[name]()
+  for plugin in plugin_names:
+    plugins.load(plugin)
+  chosen = comparison(comparison_name)
+  measured = chosen.variants[name]()
 
   def measure():
     begin = time.perf_counter()
     figure = measured()
     return time.perf_counter() - begin if figure is None else figure
 
-  if COMPARISONS[comparison].unit == 's':
+  if chosen.unit == 's':
     measure()
     print(time.perf_counter() - start, flush=True)
     measure()  # The second call may still compile.

@@ -12,6 +12,9 @@ import sys
 from absl import flags
 import pandas as pd
 
+from tff_fedopt import algorithms
+from tff_fedopt import plugins
+from tff_fedopt import spelling
 from tff_fedopt.bench import measure
 from tff_fedopt.bench import variants
 from tff_fedopt.commands import command_line
@@ -24,15 +27,25 @@ def _define(values: flags.FlagValues) -> None:
       'turns', 5, 'how often each variant is measured after a start', least=1
   )
   section.whole('starts', 2, 'how often all variants are started', least=1)
+  section.text(
+      'algorithm',
+      None,
+      'a round of this algorithm beside one of FedAvg; also MODULE:NAME of a'
+      ' module to import',
+  )
   section.text('out', 'runs/bench.csv', 'where the table is saved')
 
 
 def _run(values: flags.FlagValues, comparisons: list[str]) -> int:
   for name in comparisons:
     if name not in variants.COMPARISONS:
-      hint = command_line.near(name, variants.COMPARISONS)
+      hint = spelling.near(name, variants.COMPARISONS)
       known = 'there are ' + ', '.join(variants.COMPARISONS)
       raise ValueError(f'no comparison {name!r}; {hint or known}')
+  if values.algorithm:
+    algorithm = plugins.own_name(values.algorithm)
+    algorithms.hyperparameters(algorithm)  # Is there one?
+    comparisons = [*comparisons, variants.BESIDE_FEDAVG + algorithm]
   command_line.check_folder('--out', pathlib.Path(values.out).parent)
   measured = []
   for name in comparisons or variants.COMPARISONS:
@@ -57,7 +70,11 @@ _COMMAND = command_line.Command(
     summary=(__doc__ or '')
     + '\nComparisons (without one, all of them):\n'
     + '\n'.join(f'  {k}: {v.what}' for k, v in variants.COMPARISONS.items()),
-    examples=('emnist_round', 'lstm_step_256 --turns=3 --out=bench.csv'),
+    examples=(
+        'emnist_round',
+        'lstm_step_256 --turns=3 --out=bench.csv',
+        '--algorithm=examples/fedexp.py:fedexp',
+    ),
     define=_define,
     run=_run,
     arguments='[COMPARISON …]',

@@ -4,9 +4,8 @@ Flags are absl's, so that `--flagfile=FILE` works everywhere. A wrong command
 line is one line on standard error and exit code 2.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
-import difflib
 import os
 import pathlib
 import re
@@ -18,6 +17,7 @@ from absl import flags
 
 from tasks.data import sources
 from tff_fedopt import plugins
+from tff_fedopt import spelling
 from tff_fedopt.runtime import inherited
 
 _EVERYWHERE = 'flags of every command'
@@ -25,17 +25,6 @@ _IMPORT = (
     'a module, or the path of a Python file, that registers algorithms, tasks or'
     ' tables; may be given several times'
 )
-# How people shorten names.
-_SHORT = {
-    'batch': 'batch_size',
-    'bs': 'batch_size',
-    'cohort': 'cohort_size',
-    'dir': 'data_dir',
-    'epochs': 'local_epochs',
-    'lr': 'learning_rate',
-    'out': 'out_dir',
-    'wd': 'weight_decay',
-}
 
 
 class Failed(Exception):
@@ -251,7 +240,7 @@ def _parse(command, values, argv) -> list[str]:
   except flags.UnrecognizedFlagError as e:
     known = [name for name in values if len(name) > 1]
     switches = [f'no{n}' for n in known if values[n].boolean]
-    hint = near(e.flagname, [*known, *switches], '--')
+    hint = spelling.near(e.flagname, [*known, *switches], '--')
     raise ValueError(
         f'unknown flag --{e.flagname}; {hint or "--help lists them"}'
     ) from e
@@ -285,24 +274,6 @@ def _wrong_value(values, message):
     expected = values[missing[1]].parser.expected
     return f'--{missing[1]}: no value given; expected {expected}'
   return message
-
-
-def near(name: str, known: Iterable[str], prefix: str = '') -> str:
-  """Asks whether a known name was meant; '' if none is near.
-
-  Args:
-    name: What was given.
-    known: What there is.
-    prefix: What stands before a name.
-  """
-  known = sorted(known)
-  whole = '_'.join(_SHORT.get(part, part) for part in name.split('_'))
-  if whole not in known:
-    found = difflib.get_close_matches(name, known, n=2, cutoff=0.7)
-  else:
-    found = [whole]
-  words = ' or '.join(prefix + other for other in found)
-  return words and f'did you mean {words}?'
 
 
 def _help(command, values) -> str:

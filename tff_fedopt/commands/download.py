@@ -11,6 +11,7 @@ from absl import flags
 
 from tasks.data import download
 from tasks.data import sources
+from tff_fedopt import spelling
 from tff_fedopt.commands import command_line
 
 _KNOWN = ', '.join(sources.DATASETS)
@@ -27,7 +28,7 @@ def _run(values: flags.FlagValues, datasets: list[str]) -> int:
     raise ValueError(f'no data set named; one of {_KNOWN}')
   for dataset in datasets:
     if dataset not in sources.DATASETS:
-      hint = command_line.near(dataset, sources.DATASETS)
+      hint = spelling.near(dataset, sources.DATASETS)
       raise ValueError(
           f'unknown data set {dataset!r}; {hint or "one of " + _KNOWN}'
       )

@@ -122,10 +122,10 @@ def spec(values: flags.FlagValues) -> spec_lib.RunSpec:
   Raises:
     ValueError: One line that names what is missing, unknown or impossible.
   """
-  values.task = _own_name(values.task)
-  values.algorithm = _own_name(values.algorithm)
   if values.task is None:
     raise ValueError(f'--task is missing; one of {", ".join(tasks.names())}')
+  values.task = plugins.own_name(values.task)
+  values.algorithm = plugins.own_name(values.algorithm)
   names = {f.name for f in dataclasses.fields(spec_lib.RunSpec)}
   return spec_lib.RunSpec(
       hyperparameters={
@@ -140,11 +140,6 @@ def spec(values: flags.FlagValues) -> spec_lib.RunSpec:
           if flag.name in names
       },
   )
-
-
-def _own_name(text):
-  """NAME of MODULE:NAME, whose module was imported before."""
-  return text and text.rpartition(':')[2]
 
 
 def _task_options(given: Sequence[str]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from tasks import task as task_lib
 from tff_fedopt import papers
 from tff_fedopt.commands import command_line
 from tff_fedopt.commands import flagfiles
+from tff_fedopt.experiment import data_check
 from tff_fedopt.tables import plan as plan_lib
 from tff_fedopt.tables import reference
 
@@ -178,11 +179,11 @@ def _run(values: flags.FlagValues, names: list[str]) -> int:
     return 0
   _check(values)
   work = _work(values, _chosen(names, values.paper))
+  data_check.require(run for *_, cells in work for c in cells for run in c.runs)
   out_dir = pathlib.Path(values.out_dir or pathlib.Path('runs', values.profile))
   command_line.check_folder('--out_dir', out_dir)
   if values.dry_run:
     return _dry_run(work, values.out_dir and out_dir)
-  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
   from tff_fedopt.tables import session
 
   return session.make(

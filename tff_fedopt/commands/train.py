@@ -13,6 +13,7 @@ from absl import flags
 
 from tff_fedopt.commands import command_line
 from tff_fedopt.commands import run_flags
+from tff_fedopt.experiment import data_check
 from tff_fedopt.experiment import run_dir as run_dir_lib
 from tff_fedopt.experiment import spec as spec_lib
 
@@ -64,6 +65,7 @@ def _run(values: flags.FlagValues, arguments: list[str]) -> int:
   if values.resume and values.overwrite:
     raise ValueError('--resume and --overwrite; expected one of them')
   command_line.check_data_dir(spec.data_dir)
+  data_check.require([spec])
   run_dir = _run_dir(values, spec)
   command_line.check_folder('--run_dir', run_dir)
   names = {f.name for f in dataclasses.fields(spec_lib.RunOptions)}
@@ -72,7 +74,6 @@ def _run(values: flags.FlagValues, arguments: list[str]) -> int:
       for flag in values.get_flags_for_module(_HOW)
       if flag.name in names
   })
-  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
   from tff_fedopt import runtime
   from tff_fedopt.experiment import checkpoint
   from tff_fedopt.experiment import failures

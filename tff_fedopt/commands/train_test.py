@@ -82,7 +82,8 @@ def test_diverged_run_is_exit_code_1(tmp_path, capsys):
         (['--tasks=toy'], 'unknown flag --tasks; did you mean --task'),
         (['--client_lr=1'], 'did you mean --client_learning_rate\\?'),
         (['--task=cifar'], "unknown task 'cifar'; one of toy"),
-        (['--algorithm=adam'], "unknown algorithm 'adam'; one of"),
+        (['--algorithm=adam'], "algorithm 'adam'; did you mean fedadam"),
+        (['--algorithm=xyz'], "unknown algorithm 'xyz'; one of fedadagrad"),
         (
             ['--tau=0.1'],
             'fedavg has no hyperparameter tau; it belongs to fedadagrad, fedad',

@@ -7,6 +7,7 @@ from typing import Any
 import immutabledict
 
 from tasks import task as task_lib
+from tff_fedopt import spelling
 from tff_fedopt.experiment import identity as identity_lib
 from tff_fedopt.experiment import participation as participation_lib
 from tff_fedopt.experiment import sampling
@@ -201,9 +202,9 @@ def model_key(spec: RunSpec) -> Hashable:
 
 def _check_choice(what, value, choices):
   if value not in choices:
-    raise ValueError(
-        f'unknown {what} {value!r}; one of {", ".join(choices) or "none"}'
-    )
+    hint = spelling.near(value, choices)
+    known = f'one of {", ".join(choices) or "none"}'
+    raise ValueError(f'unknown {what} {value!r}; {hint or known}')
 
 
 def _whole(name, value, minimum):

@@ -3,8 +3,7 @@
 Importing this package needs no TensorFlow; neither do the specs.
 """
 
-import difflib
-
+from tff_fedopt import spelling
 from tff_fedopt.papers import afo
 from tff_fedopt.papers import fedinit
 from tff_fedopt.papers import fedvra
@@ -59,13 +58,9 @@ def get(name: str) -> spec.TableSpec:
     ValueError: If there is no such table; the message names the nearest ones.
   """
   if name not in _SPECS:
-    near = difflib.get_close_matches(name, _SPECS, n=3, cutoff=0.4)
-    hint = (
-        f'did you mean {" or ".join(near)}?'
-        if near
-        else f'there are: {", ".join(_SPECS)}'
-    )
-    raise ValueError(f'unknown table {name!r}; {hint}')
+    hint = spelling.near(name, _SPECS)
+    known = f'there are: {", ".join(_SPECS)}'
+    raise ValueError(f'unknown table {name!r}; {hint or known}')
   return _SPECS[name]
 
 
