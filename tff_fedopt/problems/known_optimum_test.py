@@ -70,7 +70,7 @@ def test_distances_are_those_of_a_run_in_numpy(steps, sampling):
   likely = np.ones(6)
   if sampling == 'unequal':
     likely = np.array([1.0, 0.9, 0.8, 0.6, 0.5, 0.4])
-  problem = small_problems.Quadratics(seed, (1,) * 6)
+  problem = small_problems.LeastSquares(seed, (1,) * 6)
   clients = []
   for i in problem.client_ids:
     [batch] = problem.dataset_for_client(i, 0)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from tff_fedopt.experiment import sampling
-from tff_fedopt.problems import array_model
+from tff_fedopt.problems import array_problem
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -254,9 +254,9 @@ def _model(shape, ripple):
       noise=tf.TensorSpec([None, copies, n], tf.float64),
   )
 
-  def loss(x, batch, received):
+  def loss(weights, batch, received):
     del received
-    x = tf.convert_to_tensor(x)
+    x = tf.convert_to_tensor(weights[0])
     away = x - batch['minimiser'][:, tf.newaxis]
     slope = tf.linalg.matmul(away, batch['matrix'], transpose_b=True)
     value = 0.5 * tf.reduce_mean(tf.reduce_sum(away * slope, [1, 2]))
@@ -266,7 +266,7 @@ def _model(shape, ripple):
     value = tf.stop_gradient(value - at_x) + at_x
     return value + ripple * tf.reduce_sum(tf.cos(2 * x))
 
-  return array_model.build(np.zeros(shape), input_spec, loss)
+  return array_problem.build_model([np.zeros(shape)], input_spec, loss)
 
 
 class _Clients:

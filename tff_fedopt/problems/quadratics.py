@@ -7,7 +7,6 @@ F_i(x) = ½ (x − m_i)ᵀ H_i (x − m_i),   gradient H_i (x − m_i), no noise
 Every client takes part in every round with equal weight, in float64.
 """
 
-import collections
 from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tff_fedopt.problems import array_model
+from tff_fedopt.problems import array_problem
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,51 +117,32 @@ def _traced(problem_json, algorithm, structure_json):
   return clients, process, process.initialize()
 
 
-class _Clients:
-  """The clients' data, and their model."""
+class _Clients(array_problem.ArrayProblem):
+  """The clients of a `Problem`."""
 
-  def __init__(self, problem):
-    import tensorflow as tf
-
-    self._problem = problem
-    self.client_ids = [str(i) for i in range(len(problem.steps))]
-    self._datasets = {}
-    for i, steps in enumerate(problem.steps):
-      row = collections.OrderedDict(
-          matrix=np.asarray(problem.matrices[i], float)[None],
-          minimiser=np.asarray(problem.minimisers[i], float)[None],
-      )
-      dataset = tf.data.Dataset.from_tensor_slices(row)
-      self._datasets[str(i)] = dataset.batch(1).repeat(steps)
-
-  def dataset_for_client(self, client_id, seed):
-    del seed  # Nothing is random.
-    return self._datasets[client_id]
-
-  def model_fn(self):
-    import tensorflow as tf
-
-    n = len(self._problem.start)
-    return array_model.build(
-        np.asarray(self._problem.start, float),
-        dict(
-            matrix=tf.TensorSpec([None, n, n], tf.float64),
-            minimiser=tf.TensorSpec([None, n], tf.float64),
-        ),
-        _loss,
+  def __init__(self, problem: Problem):
+    super().__init__(
+        np.asarray(problem.start, float),
+        [
+            dict(
+                matrix=np.asarray(matrix, float)[None],
+                minimiser=np.asarray(minimiser, float)[None],
+            )
+            for matrix, minimiser in zip(problem.matrices, problem.minimisers)
+        ],
+        problem.steps,
     )
 
+  def loss(self, x, batch, received):
+    """The mean of the rows' losses."""
+    import tensorflow as tf
 
-def _loss(x, batch, received):
-  """The mean of the rows' losses."""
-  import tensorflow as tf
-
-  del received
-  x = tf.convert_to_tensor(x)
-  away = x - batch['minimiser']
-  slope = tf.linalg.matvec(batch['matrix'], away)
-  loss = 0.5 * tf.reduce_mean(tf.reduce_sum(away * slope, -1))
-  slope = tf.stop_gradient(tf.reduce_mean(slope, 0))
-  # The loss' value, with `slope` as its gradient.
-  at_x = tf.reduce_sum(slope * x)
-  return tf.stop_gradient(loss - at_x) + at_x
+    del received
+    x = tf.convert_to_tensor(x)
+    away = x - batch['minimiser']
+    slope = tf.linalg.matvec(batch['matrix'], away)
+    loss = 0.5 * tf.reduce_mean(tf.reduce_sum(away * slope, -1))
+    slope = tf.stop_gradient(tf.reduce_mean(slope, 0))
+    # The loss' value, with `slope` as its gradient.
+    at_x = tf.reduce_sum(slope * x)
+    return tf.stop_gradient(loss - at_x) + at_x

@@ -4,61 +4,36 @@ All clients count alike, are all different, and give their whole data as one
 batch, so that a local step is a full gradient step.
 """
 
-import collections
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from tff_fedopt.experiment import sampling
-from tff_fedopt.problems import array_model
+from tff_fedopt.problems import array_problem
 
 CLIENTS = 6
 
 
-class Problem:
-  """A problem as client data.
+class Problem(array_problem.ArrayProblem):
+  """A problem whose clients have rows.
 
   Attributes:
-    client_ids: The clients' names.
-    first: The first model, an array.
-    optimum: The best model, an array.
+    optimum: The best model, float64.
   """
 
-  first: np.ndarray
-  optimum: np.ndarray
-
-  def __init__(self, batches: Sequence[np.ndarray], steps: Sequence[int]):
-    """Keeps each client's only batch, and how often it is gone through."""
-    self.client_ids = [str(i) for i in range(len(batches))]
-    self._batches = batches
-    self._steps = steps
-
-  def dataset_for_client(self, client_id: str, seed: int):
-    """Returns the client's batches of any round."""
-    del seed
-    import tensorflow as tf
-
-    i = int(client_id)
-    batch = collections.OrderedDict(rows=self._batches[i])
-    return tf.data.Dataset.from_tensors(batch).repeat(self._steps[i])
-
-  def loss(self, x: Any, rows: Any, received: Any) -> Any:
-    """Returns f_i at x, a scalar tensor; `received` is the server's x."""
-    raise NotImplementedError
-
-  def model_fn(self):
-    """Returns the problem as a `tff.learning.models.VariableModel`."""
-    import tensorflow as tf
-
-    return array_model.build(
-        self.first,
-        dict(rows=tf.TensorSpec(self._batches[0].shape, tf.float64)),
-        lambda x, batch, received: self.loss(x, batch['rows'], received),
-    )
+  def __init__(
+      self,
+      first: np.ndarray,
+      optimum: np.ndarray,
+      rows: Sequence[np.ndarray],
+      steps: Sequence[int],
+  ):
+    """Keeps the problem; `rows` are each client's, [rows, columns]."""
+    super().__init__(first, [dict(rows=own) for own in rows], steps)
+    self.optimum = optimum
 
 
-class Quadratics(Problem):
+class LeastSquares(Problem):
   """f_i(x) = mean over the rows a of client i of (⟨a, x⟩ − target)².
 
   Curvatures and minimisers of the clients differ.
@@ -71,14 +46,14 @@ class Quadratics(Problem):
       rows = scale * rng.normal(size=[24, dimension])
       targets = rows @ (2 * rng.normal(size=[dimension, 1]))
       batches.append(np.concatenate([rows, targets], axis=1))
-    super().__init__(batches, steps)
     pooled = np.concatenate(batches)
-    self.first = np.zeros([dimension])
-    self.optimum = np.linalg.lstsq(pooled[:, :-1], pooled[:, -1], rcond=None)[0]
+    optimum = np.linalg.lstsq(pooled[:, :-1], pooled[:, -1], rcond=None)[0]
+    super().__init__(np.zeros([dimension]), optimum, batches, steps)
 
-  def loss(self, x, rows, received):
+  def loss(self, x, batch, received):
     import tensorflow as tf
 
+    rows = batch['rows']
     errors = tf.linalg.matvec(rows[:, :-1], x) - rows[:, -1]
     return tf.reduce_mean(tf.square(errors))
 
@@ -113,17 +88,19 @@ class KMeans(Problem):
       noise = 0.3 * rng.normal(size=[len(label), 2])
       batches.append(centres[label] + shift[label] + noise)
       labels.append(label)
-    super().__init__(batches, steps)
     points, labels = np.concatenate(batches), np.concatenate(labels)
-    self.first = centres + np.array([[1.0, 0.8], [-0.8, 1.0], [1.0, -0.8]])
-    self.optimum = np.stack([
+    first = centres + np.array([[1.0, 0.8], [-0.8, 1.0], [1.0, -0.8]])
+    optimum = np.stack([
         points[labels == c].mean(axis=0) for c in range(self._CLUSTERS)
     ])
+    super().__init__(first, optimum, batches, steps)
 
-  def loss(self, x, rows, received):
+  def loss(self, x, batch, received):
     import tensorflow as tf
 
     from tasks.models import two_block
+
+    rows = batch['rows']
 
     def half_squares(centroids):
       away = rows[:, tf.newaxis] - centroids
@@ -137,4 +114,4 @@ class KMeans(Problem):
     return tf.reduce_mean(own + self._TEMPERATURE / 2 * squares)
 
 
-PROBLEMS = dict(quadratics=Quadratics, kmeans=KMeans)
+PROBLEMS = dict(quadratics=LeastSquares, kmeans=KMeans)

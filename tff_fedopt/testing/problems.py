@@ -11,10 +11,10 @@ import pathlib
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_fedopt import algorithms
 from tff_fedopt import runtime
+from tff_fedopt.problems import array_problem
 from tff_fedopt.processes import client_input
 
 _TESTDATA = pathlib.Path(__file__).parent / 'testdata'
@@ -69,7 +69,28 @@ class Problem:
     )
 
   def model_fn(self):
-    return _Model(self._d['model'], self.initial, self.examples(0))
+    """Linear regression, softmax regression or a tanh network."""
+    x, y = self.examples(0)
+    return array_problem.build_model(
+        self.initial,
+        dict(
+            x=tf.TensorSpec([None, x.shape[1]], x.dtype),
+            y=tf.TensorSpec([None, *y.shape[1:]], y.dtype),
+        ),
+        self._loss,
+    )
+
+  def _loss(self, weights, batch, received):
+    del received
+    x, y = batch['x'], batch['y']
+    if self._d['model'] == 'mlp':
+      x = tf.tanh(x @ weights[0] + weights[1])
+    z = x @ weights[-2] + weights[-1]
+    if self._d['model'] == 'linreg':
+      return tf.reduce_mean(tf.square(z - y))
+    return tf.reduce_mean(
+        tf.nn.sparse_softmax_cross_entropy_with_logits(y, z)
+    )
 
   def gradient(self, weights, x, y):
     """Mean gradient over a batch in NumPy, written without TensorFlow."""
@@ -91,65 +112,6 @@ class Problem:
       back = (r @ w.T) * (1 - hidden**2)
       grads = [x.T @ back, back.sum(0)] + grads
     return grads
-
-
-class _Model(tff.learning.models.VariableModel):
-  """Linear regression, softmax regression or a tanh network."""
-
-  def __init__(self, kind, initial, examples):
-    self._kind = kind
-    self._weights = tuple(tf.Variable(w) for w in initial)
-    self._sums = tf.Variable(tf.zeros([2]), trainable=False)
-    x, y = examples
-    self._spec = collections.OrderedDict(
-        x=tf.TensorSpec([None, x.shape[1]], x.dtype),
-        y=tf.TensorSpec([None, *y.shape[1:]], y.dtype),
-    )
-
-  @property
-  def trainable_variables(self):
-    return self._weights
-
-  @property
-  def non_trainable_variables(self):
-    return ()
-
-  @property
-  def local_variables(self):
-    return (self._sums,)
-
-  @property
-  def input_spec(self):
-    return self._spec
-
-  def predict_on_batch(self, x, training=True):
-    w = self._weights
-    if self._kind == 'mlp':
-      x = tf.tanh(x @ w[0] + w[1])
-    return x @ w[-2] + w[-1]
-
-  def forward_pass(self, batch_input, training=True):
-    x, y = batch_input['x'], batch_input['y']
-    z = self.predict_on_batch(x)
-    if self._kind == 'linreg':
-      loss = tf.reduce_mean(tf.square(z - y))
-    else:
-      loss = tf.reduce_mean(
-          tf.nn.sparse_softmax_cross_entropy_with_logits(y, z)
-      )
-    rows = tf.shape(z)[0]
-    count = tf.cast(rows, tf.float32)
-    self._sums.assign_add([tf.cast(loss, tf.float32) * count, count])
-    return tff.learning.models.BatchOutput(loss, z, rows)
-
-  def report_local_unfinalized_metrics(self):
-    return collections.OrderedDict(loss=self._sums.read_value())
-
-  def metric_finalizers(self):
-    return collections.OrderedDict(loss=lambda s: s[0] / s[1])
-
-  def reset_metrics(self):
-    self._sums.assign(tf.zeros([2]))
 
 
 def rounds(problem, cohorts, name, **hyperparameters):
