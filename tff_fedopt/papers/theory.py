@@ -41,8 +41,8 @@ def number(name: str, decimals: int = 3, **changes: Any) -> spec.Quantity:
 
 
 def log10(value: float) -> float:
-  """log10 of a distance; of less than rounding, −17."""
-  return math.log10(max(value, 1e-17))
+  """log10 of a distance; −12 for less: what rounding leaves is no difference."""
+  return max(math.log10(value), -12.0) if value > 0 else -12.0
 
 
 def cached(function: Callable[..., spec.Measured]):
@@ -75,7 +75,8 @@ class Slope:
         self._function(seed=seed, **{over: v}, **arguments).value
         for v in values
     ]
-    return spec.Measured(slopes.log_log(values, numbers)[self._part])
+    found = slopes.log_log(values, numbers)[self._part]
+    return spec.Measured(found if abs(found) > 1e-9 else 0.0)
 
 
 def cell(
