@@ -136,7 +136,7 @@ def sweep(
       cell(
           panel,
           row,
-          f'{symbol} {value:g}',
+          f'{symbol} {value:g}'.replace('-', '−'),
           function,
           quantity,
           {over: value, **arguments},
