@@ -34,7 +34,13 @@ NOTES = (
 
 @theory.cached
 def bias(
-    seed, extra_steps, rate, server_rate, rounds, spread=1.0, schedule='constant'
+    seed,
+    extra_steps,
+    rate,
+    server_rate,
+    rounds,
+    spread=1.0,
+    schedule='constant',
 ) -> spec.Measured:
   """‖x − x*‖ of FedAvg without noise, K = 1 + `extra_steps`; its curve."""
   problem = noisy_quadratics.random_problem(seed, spread=spread)

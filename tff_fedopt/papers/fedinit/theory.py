@@ -28,7 +28,8 @@ TOY_NOTES = (
 NOTES = (
     *theory.NOTES,
     'Δ over η and K: as in init_toy. Interpolation: all clients have one'
-    ' minimiser (not convex: − 0.3 Σ cos 2x, so that it stays one). Gradients over T: η = √(N / (K T)) / (4 L), 5 of 10 clients, K 4,'
+    ' minimiser (not convex: − 0.3 Σ cos 2x, so that it stays one).'
+    ' Gradients over T: η = √(N / (K T)) / (4 L), 5 of 10 clients, K 4,'
     ' σ = 1, 16 runs.',
     'Stability: ‖x − x̃‖ after 60 rounds with η_l = 0.1 / (1 + t), where one'
     ' client’s minimiser differs by 0.1; not convex, mean of 16 draws of cohorts'
