@@ -12,7 +12,7 @@ import tensorflow_federated as tff
 import tff_fedopt
 from tff_fedopt import algorithms
 from tff_fedopt import plugins
-from tff_fedopt.problems import array_model
+from tff_fedopt.problems import array_problem
 
 
 @pytest.fixture(autouse=True, scope='module')
@@ -33,15 +33,16 @@ _CLIENTS = {
 }
 
 
-def _loss(x, batch, received):
+def _loss(weights, batch, received):
   """½ ‖x − row‖², whose gradient is x minus the mean row."""
   del received
+  [x] = weights
   return tf.reduce_mean(tf.reduce_sum((x - batch['row']) ** 2, axis=1)) / 2
 
 
 def _model():
   spec = {'row': tf.TensorSpec([None, 2], tf.float64)}
-  return array_model.build(np.zeros(2), spec, _loss)
+  return array_problem.build_model([np.zeros(2)], spec, _loss)
 
 
 def _numpy(epsilon, rounds):
