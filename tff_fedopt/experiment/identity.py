@@ -21,7 +21,7 @@ from tasks.data import content
 _LOOP = ('evaluation', 'participation', 'rounds', 'sampling')
 
 # A difference in many candidates or files is named by its first ones.
-_MOST_NAMED = 6
+MOST_NAMED = 6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,8 +165,8 @@ def of_code(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 def named(lines: Iterable[str]) -> list[str]:
   """The lines, each once; of many the first, and how many more there are."""
   lines = list(dict.fromkeys(lines))
-  left = len(lines) - _MOST_NAMED
-  return lines if left <= 1 else [*lines[:_MOST_NAMED], f'{left} more changes']
+  left = len(lines) - MOST_NAMED
+  return lines if left <= 1 else [*lines[:MOST_NAMED], f'{left} more changes']
 
 
 def text(value: Any) -> str:

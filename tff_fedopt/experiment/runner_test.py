@@ -268,7 +268,7 @@ class _Terminal(io.StringIO):
 @pytest.mark.parametrize('make', [_Terminal, io.StringIO])
 def test_progress_bar_on_a_terminal_only(tmp_path, programs, monkeypatch, make):
   monkeypatch.setattr(sys, 'stderr', make())
-  options = runner.RunOptions(label='[3/35] ')
+  options = runner.RunOptions(label='[3/35] toy fedadam')
   runner.run_experiment(
       _spec(), tmp_path, options=options, programs=programs
   )
