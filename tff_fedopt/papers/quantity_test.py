@@ -182,17 +182,17 @@ def test_a_diverged_candidate_does_not_count_and_a_failed_one_is_seen(tmp_path):
 
 
 def test_published_number_is_found_by_its_metric():
-  cell = lambda name: spec.Cell(
-      '5%-200',
-      'FedAdam',
-      [_setting(0.1)],
-      quantity=name and spec.Quantity(name),
-  )
-  find = lambda name: results_lib._published('init_table7', cell(name))
-  assert find('time factor over FedAvg').value == 1.1
-  assert find('wall clock per round').value == 17.5
-  assert find('shoe size') is None
-  assert find(None) == find('wall clock per round')
+  def find(name, unit):
+    quantity = name and spec.Quantity(name, unit)
+    cell = spec.Cell('5%-200', 'FedAdam', [_setting(0.1)], quantity=quantity)
+    return plan_lib.PlannedCell(cell).published('init_table7')
+
+  assert find('time factor over FedAvg', 'x').value == 1.1
+  assert find('wall clock per round', 's').value == 17.5
+  assert find('shoe size', 's') is None
+  # Without a metric the first one of the cell is meant, in its unit.
+  with pytest.raises(ValueError, match='wall clock per round'):
+    find(None, '')
 
 
 def test_what_is_not_reached_is_never_and_curves_are_drawn(tmp_path):

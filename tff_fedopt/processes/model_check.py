@@ -16,7 +16,7 @@ import tensorflow_federated as tff
 from tff_fedopt.processes import graph_reading
 
 # Frames between a warning and the call of `build` in the user's code.
-_CALLERS = 7
+_CALLERS = 8
 # A graph, of which initial values become a part, takes at most 2 GB.
 _MOST_BYTES = 1_900_000_000
 
