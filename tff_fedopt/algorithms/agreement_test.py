@@ -5,6 +5,7 @@ import pytest
 
 from tff_fedopt import algorithms
 from tff_fedopt import runtime
+from tff_fedopt.testing import kernels
 from tff_fedopt.testing import problems
 
 COHORTS = [[0, 2], [1, 3], [0, 1, 3], [2], [1, 2]]
@@ -70,3 +71,6 @@ def test_engines_agree(family, tmp_path):
   assert problems.distance(local[:1], worker[:1]) <= after_one
   assert problems.distance(local, worker) <= after_five
   assert problems.distance(local[4:], [problem.initial]) > 1e-3
+  # Where there is a GPU it does all that is not the host's by nature.
+  left = kernels.without_gpu(process.next) | kernels.pinned(process.next)
+  assert [op for op in left if not kernels.ON_THE_HOST.fullmatch(op)] == []
