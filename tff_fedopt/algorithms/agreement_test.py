@@ -46,14 +46,10 @@ def test_no_algorithm_is_left_out():
 def test_engines_agree(family, tmp_path):
   name, given, (after_one, after_five) = FAMILIES[family]
   problem = problems.Problem(problems.golden('official')['problems']['P2'])
-  fields = algorithms.hyperparameters(name).__dataclass_fields__
-  known = dict(
-      client_learning_rate=0.1,
-      num_clients=len(problem.names),
-      state_dir=str(tmp_path),
+  hp = algorithms.validate(name, dict(client_learning_rate=0.1, **given))
+  process = algorithms.build_parsed(
+      name, problem.model_fn, hp.placed(len(problem.names), str(tmp_path))
   )
-  given = {k: v for k, v in known.items() if k in fields} | given
-  process = algorithms.build(name, problem.model_fn, **given)
 
   def weights(**engine):
     runtime.use(**engine)

@@ -72,16 +72,13 @@ def _compare(name, task_name, devices):
   from tff_fedopt import algorithms
 
   task = tasks.load(task_name, profile='quick')
-  fields = algorithms.hyperparameters(name).__dataclass_fields__
+  hp = algorithms.validate(name, dict(client_learning_rate=0.01))
   row = {'algorithm': name}
   with tempfile.TemporaryDirectory() as folder:
-    known = dict(
-        client_learning_rate=0.01,
-        num_clients=len(task.train.client_ids),
-        state_dir=os.path.join(folder, 'state'),
+    placed = hp.placed(
+        len(task.train.client_ids), os.path.join(folder, 'state')
     )
-    given = {k: v for k, v in known.items() if k in fields}
-    process = algorithms.build(name, task.model_fn, **given)
+    process = algorithms.build_parsed(name, task.model_fn, placed)
     try:
       cpu, row['seconds_cpu'] = _train(process, task, 'cpu')
       ours, row['seconds'] = _train(process, task, devices)

@@ -41,7 +41,7 @@ def _define(values: flags.FlagValues) -> None:
   for name, meaning in (
       ('test', 'evaluate the last round on the test data'),
       ('tensorboard', 'write TensorBoard events'),
-      ('any_engine', 'go on with a run that was begun on another engine or device'),
+      ('any_engine', 'go on with a run of another engine or device'),
       ('progress', 'show a progress bar on a terminal'),
   ):
     how.switch(name, options[name], meaning)
