@@ -11,7 +11,7 @@ from tensorflow.python.framework import kernels
 ON_THE_HOST = re.compile(
     r'\w*(Dataset|Iterator|String|HashTable|LookupTable)\w*'
     r'|AsString|(En|De)codeBase64|MatchingFiles|SaveV2|RestoreV2|ReadFile'
-    r'|ShardedFilename|RegexReplace|PrintV2|Assert|Timestamp'
+    r'|ShardedFilename|RegexReplace|Substr|PrintV2|Assert|Timestamp'
 )
 
 
