@@ -8,6 +8,8 @@ over all turns of the ratio within a turn. Batches are random numbers of the
 task's shapes: only time is measured.
 """
 
+import dataclasses
+import json
 import math
 import os
 import signal
@@ -19,6 +21,7 @@ import tempfile
 import pandas as pd
 
 from tff_fedopt import plugins
+from tff_fedopt import runtime
 from tff_fedopt.bench import variants
 
 
@@ -32,8 +35,8 @@ class _Variant:
     # TFF's default context leaves a worker behind; its own session makes the
     # whole group of processes ours to end.
     self._process = subprocess.Popen(
-        [sys.executable, '-m', variants.__name__, comparison, name]
-        + plugins.loaded(),
+        [sys.executable, '-m', variants.__name__]
+        + [comparison, name, _engine(), *plugins.loaded()],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -62,6 +65,10 @@ class _Variant:
     except ProcessLookupError:
       pass
     self._process.wait()
+
+
+def _engine() -> str:
+  return json.dumps(dataclasses.asdict(runtime.chosen()))
 
 
 def compare(comparison: str, turns: int, starts: int) -> pd.DataFrame:

@@ -1,13 +1,15 @@
 """What is timed against what; each variant runs in a process of its own.
 
-`python -m tff_fedopt.bench.variants COMPARISON VARIANT [PLUGIN …]` warms up,
-prints the seconds that took, and then answers every line of its input with one
+`python -m tff_fedopt.bench.variants COMPARISON VARIANT ENGINE [PLUGIN …]`, the
+engine as `runtime.Settings` in JSON, warms up, prints the seconds that took, and
+then answers every line of its input with one
 measurement.
 """
 
 import collections
 from collections.abc import Callable
 import dataclasses
+import json
 import os
 import signal
 import sys
@@ -185,6 +187,18 @@ def _ours(task, size, **hyperparameters):
     )
     datasets = _datasets(examples, size, _named)
     return _next_rounds(process, _inputs(range(size.clients), datasets))
+
+  return prepare
+
+
+def _on_worker(variant):
+  """A variant of ours on the other engine."""
+
+  def prepare():
+    from tff_fedopt import runtime
+
+    runtime.choose(runtime.Settings(engine='worker'))
+    return variant()
 
   return prepare
 
@@ -465,6 +479,7 @@ COMPARISONS = dict(
         's',
         dict(
             ours=_ours(_emnist, _EMNIST),
+            worker=_on_worker(_ours(_emnist, _EMNIST)),
             tff_default=_stock(_emnist, _keras_emnist, _EMNIST, _pair),
             plain_tf=_plain(_emnist, _EMNIST),
         ),
@@ -485,6 +500,7 @@ COMPARISONS = dict(
         's',
         dict(
             ours=_ours(_emnist, _EMPTY),
+            worker=_on_worker(_ours(_emnist, _EMPTY)),
             tff_default=_stock(_emnist, _keras_emnist, _EMPTY, _pair),
         ),
     ),
@@ -585,9 +601,11 @@ def main(argv):
       os.killpg(0, signal.SIGKILL)
 
 
-def _answer(comparison_name, name, *plugin_names):
+def _answer(comparison_name, name, engine, *plugin_names):
   from tff_fedopt import plugins
+  from tff_fedopt import runtime
 
+  runtime.choose(runtime.Settings(**json.loads(engine)))
   start = time.perf_counter()
   for plugin in plugin_names:
     plugins.load(plugin)

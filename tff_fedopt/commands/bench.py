@@ -18,6 +18,7 @@ from tff_fedopt import spelling
 from tff_fedopt.bench import measure
 from tff_fedopt.bench import variants
 from tff_fedopt.commands import command_line
+from tff_fedopt.commands import engine_flags
 from tff_fedopt.experiment import files
 
 
@@ -34,6 +35,7 @@ def _define(values: flags.FlagValues) -> None:
       ' module to import',
   )
   section.text('out', 'runs/bench.csv', 'where the table is saved')
+  engine_flags.define(values)
 
 
 def _run(values: flags.FlagValues, comparisons: list[str]) -> int:
@@ -47,6 +49,7 @@ def _run(values: flags.FlagValues, comparisons: list[str]) -> int:
     algorithms.hyperparameters(algorithm)  # Is there one?
     comparisons = [*comparisons, variants.BESIDE_FEDAVG + algorithm]
   command_line.check_folder('--out', pathlib.Path(values.out).parent)
+  engine_flags.choose(values)
   measured = []
   for name in comparisons or variants.COMPARISONS:
     try:

@@ -22,6 +22,7 @@ from tasks.data import counts
 from tasks.data import sources
 from tff_fedopt import environment
 from tff_fedopt.commands import command_line
+from tff_fedopt.commands import engine_flags
 
 MIN_FREE_GIB = 2.0
 _PACKAGES = (
@@ -144,8 +145,9 @@ def check_data(task: str, data_dir: str) -> Finding:
 
 
 def hello() -> None:
-  """Sums one number of each of two clients through our runtime."""
+  """Sums one number of each of two clients on every engine and device."""
   import numpy as np  # pylint: disable=g-import-not-at-top
+  import tensorflow as tf  # pylint: disable=g-import-not-at-top
   import tensorflow_federated as tff  # pylint: disable=g-import-not-at-top
 
   from tff_fedopt import runtime  # pylint: disable=g-import-not-at-top
@@ -154,13 +156,19 @@ def hello() -> None:
   def total(values):
     return tff.federated_sum(values)
 
-  runtime.use()
-  try:
-    answer = total([1, 2])
-  finally:
-    runtime.shutdown()
-  if answer != 3:
-    raise RuntimeError(f'the sum of 1 and 2 came back as {answer}')
+  gpus = range(len(tf.config.list_physical_devices('GPU')))
+  places = [{'devices': [d]} for d in ('cpu', *(f'gpu:{i}' for i in gpus))]
+  for place in (*places, {'engine': 'worker'}):
+    runtime.use(**place)
+    try:
+      answer = total([1, 2])
+    finally:
+      runtime.shutdown()
+    if answer != 3:
+      raise RuntimeError(f'{place}: the sum of 1 and 2 came back as {answer}')
+    found = runtime.in_use()
+    (device,) = place.get('devices', ['cpu'])
+    print(f'{found["engine"]} on {device} ({found["devices"][0]})')
 
 
 def check_hello(timeout: float, code: str = _HELLO) -> Finding:
@@ -177,13 +185,13 @@ def check_hello(timeout: float, code: str = _HELLO) -> Finding:
   with subprocess.Popen(
       [sys.executable, '-c', code],
       cwd=pathlib.Path(__file__).resolve().parents[2],
-      stdout=subprocess.DEVNULL,
+      stdout=subprocess.PIPE,
       stderr=subprocess.PIPE,
       text=True,
       start_new_session=True,
   ) as process:
     try:
-      _, errors = process.communicate(timeout=timeout)
+      places, errors = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
       return Finding(
           'hello',
@@ -207,7 +215,9 @@ def check_hello(timeout: float, code: str = _HELLO) -> Finding:
     )
   seconds = time.monotonic() - started
   return Finding(
-      'hello', f'two clients summed in {seconds:.1f} s, start included'
+      'hello',
+      f'two clients summed in {seconds:.1f} s, start included:'
+      f' {"; ".join(places.splitlines())}',
   )
 
 
@@ -253,6 +263,7 @@ def _define(values: flags.FlagValues) -> None:
       f"folder with TFF's data files (default: {sources.default_data_dir()})",
   )
   section.number('timeout', 120.0, 'seconds for a federated computation')
+  engine_flags.define(values)
 
 
 def _run(values: flags.FlagValues, arguments: list[str]) -> int:
@@ -262,6 +273,7 @@ def _run(values: flags.FlagValues, arguments: list[str]) -> int:
     raise ValueError(
         f'--timeout must lie in 0 … {_DAY} seconds, got {values.timeout:g}'
     )
+  engine_flags.choose(values)
   remedy = None
   for finding in diagnose(values.data_dir, values.timeout):
     print(f'{finding.subject:20}{finding.text}', flush=True)

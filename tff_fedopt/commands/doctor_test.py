@@ -171,6 +171,14 @@ def test_hello_passes_here():
   finding = doctor.check_hello(timeout=280)
   assert finding.remedy is None
   assert finding.text.startswith('two clients summed in ')
+  assert ': local on cpu (' in finding.text
+  assert '; worker on cpu (' in finding.text
+
+
+def test_a_gpu_that_is_asked_for_is_missed(capsys):
+  assert doctor.main(['--devices=gpu']) == 2
+  (line,) = capsys.readouterr().err.splitlines()
+  assert 'TensorFlow found no GPU' in line and '--with gpu' in line
 
 
 @pytest.mark.parametrize(

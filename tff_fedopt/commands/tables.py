@@ -14,6 +14,7 @@ from absl import flags
 from tasks import task as task_lib
 from tff_fedopt import papers
 from tff_fedopt.commands import command_line
+from tff_fedopt.commands import engine_flags
 from tff_fedopt.commands import flagfiles
 from tff_fedopt.experiment import data_check
 from tff_fedopt.tables import plan as plan_lib
@@ -78,6 +79,7 @@ def _define(values: flags.FlagValues) -> None:
       False,
       'with --check: every row, not only those checked by default',
   )
+  engine_flags.define(values)
 
 
 def listing() -> str:
@@ -184,6 +186,7 @@ def _run(values: flags.FlagValues, names: list[str]) -> int:
   command_line.check_folder('--out_dir', out_dir)
   if values.dry_run:
     return _dry_run(work, values.out_dir and out_dir)
+  engine_flags.choose(values)
   from tff_fedopt.tables import session
 
   return session.make(

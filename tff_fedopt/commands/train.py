@@ -12,6 +12,7 @@ import sys
 from absl import flags
 
 from tff_fedopt.commands import command_line
+from tff_fedopt.commands import engine_flags
 from tff_fedopt.commands import run_flags
 from tff_fedopt.experiment import data_check
 from tff_fedopt.experiment import run_dir as run_dir_lib
@@ -40,6 +41,7 @@ def _define(values: flags.FlagValues) -> None:
   for name, meaning in (
       ('test', 'evaluate the last round on the test data'),
       ('tensorboard', 'write TensorBoard events'),
+      ('any_engine', 'go on with a run of another engine or device'),
       ('progress', 'show a progress bar on a terminal'),
   ):
     how.switch(name, options[name], meaning)
@@ -49,6 +51,7 @@ def _define(values: flags.FlagValues) -> None:
       'clients that compute at the same time (default: one per core)',
       least=1,
   )
+  engine_flags.define(values)
   run_flags.define_hyperparameters(values)
 
 
@@ -68,6 +71,7 @@ def _run(values: flags.FlagValues, arguments: list[str]) -> int:
   data_check.require([spec])
   run_dir = _run_dir(values, spec)
   command_line.check_folder('--run_dir', run_dir)
+  engine_flags.choose(values, values.max_concurrent_clients)
   names = {f.name for f in dataclasses.fields(spec_lib.RunOptions)}
   options = spec_lib.RunOptions(**{
       flag.name: flag.value
@@ -83,8 +87,6 @@ def _run(values: flags.FlagValues, arguments: list[str]) -> int:
   try:
     if values.overwrite:
       run_dir_lib.RunDir(run_dir).clear()
-    if values.max_concurrent_clients:
-      runtime.use(max_concurrent_clients=values.max_concurrent_clients)
     result = runner.run_experiment(
         spec,
         run_dir,

@@ -8,6 +8,7 @@ what it has and end.
 
 from collections.abc import Callable, Sequence
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
@@ -19,6 +20,7 @@ import threading
 from typing import Any
 
 from tff_fedopt import plugins
+from tff_fedopt import runtime
 from tff_fedopt.experiment import progress
 from tff_fedopt.experiment import spec as spec_lib
 from tff_fedopt.runtime import inherited
@@ -55,9 +57,7 @@ def run(
   task = task | {
       'plugins': plugins.loaded(),
       'total': sum(map(len, pieces)),
-      'max_concurrent_clients': max(
-          1, len(os.sched_getaffinity(0)) // jobs
-      ),
+      'engine': dataclasses.asdict(_share_of_engine(jobs)),
   }
   log_dir.mkdir(parents=True, exist_ok=True)
   children = [
@@ -85,6 +85,17 @@ def run(
       child.stop()
     for child in children:
       child.join()
+
+
+def _share_of_engine(jobs: int) -> runtime.Settings:
+  """The engine of one of several processes on the cores of this machine."""
+  settings = runtime.chosen()
+  if settings.max_concurrent_clients or settings.devices or settings.workers:
+    return settings
+  cores = len(os.sched_getaffinity(0))
+  return dataclasses.replace(
+      settings, max_concurrent_clients=max(1, cores // jobs)
+  )
 
 
 class _Child:
@@ -202,7 +213,6 @@ def main() -> None:
 
   threading.Thread(target=read, daemon=True).start()
 
-  from tff_fedopt import runtime
   from tff_fedopt.experiment import sweep
 
   cells = None
@@ -210,7 +220,7 @@ def main() -> None:
     if cells is None:
       for name in message['plugins']:
         plugins.load(name)
-      runtime.use(max_concurrent_clients=message['max_concurrent_clients'])
+      runtime.choose(runtime.Settings(**message['engine']))
       cells = sweep.Cells(
           message['out_dir'],
           message['resume'],

@@ -73,7 +73,10 @@ def run_experiment(
   directory = run_dir_lib.RunDir(run_dir)
   programs = programs or program_lib.Programs()
   with directory.locked():
-    if finished := directory.admit(spec, resume):
+    finished = directory.admit(spec, resume)
+    if not options.any_engine:
+      _refuse_other_engine(directory)
+    if finished:
       return finished
     program = programs.get(spec, directory.client_state)
     directory.claim(spec)
@@ -86,6 +89,22 @@ def run_experiment(
           raise
         retries -= 1
         progress.say(f'{e}; going on from the last completed round')
+
+
+def _refuse_other_engine(directory):
+  """Keeps apart numbers that differ in rounding."""
+  before, now = directory.provenance(), runtime.in_use()
+  for name, value in now.items():
+    if before.get(name, value) != value:
+      there, here = (
+          ', '.join(v) if isinstance(v, list) else v
+          for v in (before[name], value)
+      )
+      raise run_dir_lib.RunDirError(
+          f'{directory.path} holds a run with {name} {there} there, {here} here;'
+          ' its numbers would differ in rounding: choose another run directory,'
+          ' or --any_engine to go on all the same'
+      )
 
 
 class _Attempt:
@@ -284,6 +303,7 @@ class _Attempt:
     task, process = self._program.task, self._program.process
     self._directory.write_provenance({
         **provenance.environment(),
+        **runtime.in_use(),
         'status': status,
         'rounds': rounds_done,
         'seed': self._spec.seed,

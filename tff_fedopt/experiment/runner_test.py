@@ -217,8 +217,32 @@ def test_interrupt_keeps_the_last_completed_round(
   _assert_same_run(tmp_path, reference)
 
 
+@pytest.fixture
+def reference_of_worker(tmp_path_factory, programs):
+  """As `reference`, on the other engine, which stays in use for the test."""
+  runtime.use('worker')
+  path = tmp_path_factory.mktemp('reference_of_worker')
+  runner.run_experiment(_spec(), path, options=_OPTIONS, programs=programs)
+  yield path
+  runtime.use('local')
+
+
+def test_another_engine_goes_on_only_if_asked(
+    reference_of_worker, programs
+):
+  runtime.use('local')
+  run = functools.partial(
+      runner.run_experiment, _spec(), reference_of_worker, programs=programs
+  )
+  with pytest.raises(
+      run_dir.RunDirError, match='engine worker there, local here.*--any_engine'
+  ):
+    run(resume=True)
+  assert run(options=runner.RunOptions(any_engine=True)).reused
+
+
 def test_retry_after_a_dead_worker(
-    tmp_path, reference, programs, monkeypatch, capsys
+    tmp_path, reference_of_worker, programs, monkeypatch, capsys
 ):
   _at_validation(
       monkeypatch, 2, lambda: toy.kill_worker_in_next_call(monkeypatch)
@@ -226,12 +250,12 @@ def test_retry_after_a_dead_worker(
   runner.run_experiment(
       _spec(), tmp_path, retries=1, options=_OPTIONS, programs=programs
   )
-  _assert_same_run(tmp_path, reference)
+  _assert_same_run(tmp_path, reference_of_worker)
   assert capsys.readouterr().err.startswith('round 3: ')
 
 
 def test_without_retries_a_dead_worker_ends_the_run(
-    tmp_path, reference, programs, monkeypatch
+    tmp_path, reference_of_worker, programs, monkeypatch
 ):
   _at_validation(
       monkeypatch, 2, lambda: toy.kill_worker_in_next_call(monkeypatch)
@@ -242,7 +266,7 @@ def test_without_retries_a_dead_worker_ends_the_run(
   with pytest.raises(runtime.WorkerDied, match='^round 3: '):
     run()
   run(resume=True)
-  _assert_same_run(tmp_path, reference)
+  _assert_same_run(tmp_path, reference_of_worker)
 
 
 def test_evaluation_is_due_every_few_rounds_and_last(tmp_path, programs):

@@ -164,6 +164,8 @@ class RunOptions:
       terminal, else a line every 30 seconds.
     label: What the bar calls the run in place of task and algorithm, as in a
       sweep; such a bar goes away with its run.
+    any_engine: Whether a run may go on that was begun with another engine or on
+      another device, whose numbers differ in rounding.
   """
 
   checkpoint_every: int = 10
@@ -173,6 +175,7 @@ class RunOptions:
   tensorboard: bool = True
   progress: bool = True
   label: str = ''
+  any_engine: bool = False
 
   def __post_init__(self):
     for name in ('checkpoint_every', 'keep_checkpoints'):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from tff_fedopt import runtime
 from tff_fedopt.experiment import round_log
 from tff_fedopt.experiment import run_dir as run_dir_lib
 from tff_fedopt.experiment import spec as spec_lib
@@ -30,6 +31,7 @@ def run_all(
     out_dir: str | os.PathLike,
     *,
     jobs: int = 1,
+    isolated: bool = False,
     resume: bool = False,
     retries: int = 1,
     options: spec_lib.RunOptions = spec_lib.RunOptions(
@@ -46,7 +48,9 @@ def run_all(
   Args:
     specs: The runs.
     out_dir: Where the run directories are.
-    jobs: Processes that run at the same time, each with a worker of its own.
+    jobs: Processes that run at the same time, each with an engine of its own.
+    isolated: Whether one job too gets a process, so that a crash of native code
+      ends a run and not the sweep.
     resume: Whether runs that are there are reused or continued; without it
       they are deleted and run anew.
     retries: How often a run goes on after its worker died.
@@ -80,7 +84,7 @@ def run_all(
     else:
       waiting.append(spec)
   pieces = _pieces(waiting, jobs)
-  if min(jobs, len(pieces)) > 1:
+  if pieces and (isolated or min(jobs, len(pieces)) > 1):
     from tff_fedopt.experiment import jobs as jobs_lib
 
     jobs_lib.run(
@@ -162,9 +166,12 @@ def _finished(spec, out_dir) -> RunResult | None:
   if not directory.path.exists():
     return None
   try:
-    return directory.admit(spec, resume=True)
+    finished = directory.admit(spec, resume=True)
   except run_dir_lib.RunDirError:
     return None  # Running it says what is wrong.
+  engine = runtime.chosen().engine
+  same_engine = directory.provenance().get('engine', engine) == engine
+  return finished if same_engine else None
 
 
 def _result(spec, out_dir, status, error='', reused=False) -> RunResult:

@@ -165,7 +165,7 @@ def test_no_process_outlives_a_killed_sweep(tmp_path, processes):
   runs = lambda: {p.parent for p in tmp_path.glob('*/checkpoints/*.ckpt')}
   pids.wait_for(lambda: len(runs()) == 2, 200, 'both runs')
   children = pids.below(parent.pid)
-  assert len(children) >= 4  # Two processes, two workers.
+  assert len(children) >= 2  # Each with its engine inside.
   parent.kill()
   parent.wait()
   pids.wait_until_gone(children, 15)

@@ -15,14 +15,15 @@ from typing import Any
 from tff_fedopt.runtime import settings as settings_lib
 from tff_fedopt.runtime import worker as worker_lib
 
-DEFAULT_ENGINE = 'worker'
+DEFAULT_ENGINE = 'local'
 
 WorkerDied = worker_lib.WorkerDied
 Settings = settings_lib.Settings
 
 _lock = threading.Lock()
-_settings = None  # Those in use.
-_context = None  # Theirs, of `local_context` or `context`.
+_chosen = Settings(engine=DEFAULT_ENGINE)  # What `use()` takes.
+_settings = None  # Those of the context.
+_context = None  # Of `local_context` or `context`.
 
 
 def _cores() -> int:
@@ -62,24 +63,40 @@ def use(
       device that is not there.
     WorkerDied: If an address cannot be reached; the message names it.
   """
-  global _settings, _context
   asked = Settings(
       engine, devices, max_concurrent_clients, workers, deterministic_ops
   )
+  global _chosen, _settings, _context
   with _lock:
-    if _context is None or asked != Settings():
-      in_use = _settings.engine if _settings else DEFAULT_ENGINE
-      engine = asked.implied_engine() or in_use
-      asked = dataclasses.replace(asked, engine=engine)
-      if asked != _settings:
-        context = _new_context(asked)
-        if _context is not None:
-          _context.stop()
-        _settings, _context = asked, context
+    if asked == Settings():
+      asked = _chosen
+    asked = _with_engine(asked)
+    if asked != _settings:
+      context = _new_context(asked)
+      if _context is not None:
+        _context.stop()
+      _settings, _context = asked, context
+    _chosen = asked
 
     import tensorflow_federated as tff
 
     tff.framework.set_default_context(_context)
+
+
+def choose(settings: Settings) -> None:
+  """Sets what `use()` without arguments takes; starts and imports nothing."""
+  global _chosen
+  _chosen = _with_engine(settings)
+
+
+def chosen() -> Settings:
+  """Returns what `use()` without arguments takes, the engine filled in."""
+  return _chosen
+
+
+def _with_engine(settings):
+  engine = settings.implied_engine() or _chosen.engine
+  return dataclasses.replace(settings, engine=engine)
 
 
 def _new_context(settings):
@@ -101,11 +118,16 @@ def _new_context(settings):
 
 
 def in_use() -> dict[str, Any]:
-  """Returns the engine in use and what it computes on, for records."""
+  """Returns the engine in use and what computes, by name, for records."""
   use()
-  if _settings.engine == 'worker':
-    return dict(engine='worker', devices=['CPU of the worker'])
-  return dict(engine='local', devices=_context.device_models())
+  if _settings.workers:
+    computes = [f'worker {address}' for address in _settings.workers]
+  else:
+    from tff_fedopt.runtime import devices
+
+    names = devices.find(_settings.devices or ('cpu',))
+    computes = devices.models(names)
+  return dict(engine=_settings.engine, devices=computes)
 
 
 def shutdown() -> None:

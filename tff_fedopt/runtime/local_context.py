@@ -10,7 +10,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_fedopt.runtime import calls as calls_lib
-from tff_fedopt.runtime import devices as devices_lib
 from tff_fedopt.runtime import errors
 from tff_fedopt.runtime import leaf as leaf_lib
 from tff_fedopt.runtime import plan as plan_lib
@@ -77,10 +76,6 @@ class Context(tff.framework.SyncContext):
   def worker_pids(self) -> list[int]:
     """Returns the process ids of workers, of which there are none."""
     return []
-
-  def device_models(self) -> list[str]:
-    """Returns what each device is, as its maker calls it."""
-    return devices_lib.models(self._devices)
 
   def _run(self, plan, argument, num_clients):
     """Runs a plan in other threads, so that this one can be interrupted."""

@@ -74,6 +74,7 @@ def _run_all(specs, out_dir, jobs, resume, names):
       specs,
       out_dir,
       jobs=jobs,
+      isolated=True,
       resume=resume,
       on_result=announce.Announcer(len(specs), names),
       name=lambda run: names[run],

@@ -32,10 +32,12 @@ class Problem:
     model_fn: Returns a new model.
     dtype: The model's dtype.
     names: The clients' ids, in order.
+    description: All that makes the problem, as JSON.
   """
 
   def __init__(self, description, dtype='float32'):
     self._d = description
+    self.description = json.dumps(description)
     self.dtype = np.dtype(dtype)
     self.names = [str(i) for i in range(len(description['clients']))]
 
@@ -117,14 +119,30 @@ class Problem:
 def rounds(problem, cohorts, name, **hyperparameters):
   """Runs an algorithm and returns the trainable weights after every round."""
   runtime.use()
-  process = algorithms.build(name, problem.model_fn, **hyperparameters)
-  state = process.initialize()
+  process = _process(problem, name, hyperparameters)
+  state = algorithms.set_hyperparameters(
+      process, process.initialize(), name, hyperparameters
+  )
   weights = []
   for cohort in cohorts:
     state, _ = process.next(state, [problem.client_input(i) for i in cohort])
     model = state.global_model_weights['model']
     weights.append([np.array(w) for w in model.trainable])
   return weights
+
+
+_processes = {}
+
+
+def _process(problem, name, hyperparameters):
+  """A traced process, which other numbers and the other engine share."""
+  trace_key = algorithms.trace_key(name, hyperparameters)
+  key = (problem.description, problem.dtype, name, trace_key)
+  if key not in _processes:
+    _processes[key] = algorithms.build(
+        name, problem.model_fn, **hyperparameters
+    )
+  return _processes[key]
 
 
 def distance(a, b):
