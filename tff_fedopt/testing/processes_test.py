@@ -19,7 +19,8 @@ for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
 if not os.fork():
   os.setsid()
   os.fork()
-print(os.getpid(), flush=True)
+# One write: with PYTHONUNBUFFERED, print makes two, and these three mix.
+os.write(1, b'%d\\n' % os.getpid())
 time.sleep(600)
 """
 _STATE = """
