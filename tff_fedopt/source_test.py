@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import graphlib
 import pathlib
 import sys
 
@@ -115,7 +116,7 @@ def forbidden_imports(module, tree):
   allowed = ALLOWED.get(_part(module))
   if allowed is None or module.endswith('.__main__'):  # A command.
     return set()
-  if module.endswith('_test'):
+  if module.endswith(('_test', '.conftest')):
     # Tests run what they build, with what tests share.
     allowed = allowed | {'tff_fedopt.runtime', 'tff_fedopt.testing'}
   return {
@@ -154,6 +155,22 @@ def global_random_calls(tree):
         continue
       found.add((node.lineno, name))
   return sorted(found)
+
+
+def test_no_modules_import_each_other():
+  trees = {_module_name(path): _tree(path) for path in _sources()}
+  graph = {
+      module: {_known(name, trees) for name in imported(tree)} - {module, None}
+      for module, tree in trees.items()
+  }
+  graphlib.TopologicalSorter(graph).prepare()  # Raises CycleError.
+
+
+def _known(name, modules):
+  """Returns the module that a dotted name belongs to; None if not ours."""
+  while name and name not in modules:
+    name = name.rpartition('.')[0]
+  return name or None
 
 
 def test_imports_point_one_way():

@@ -6,13 +6,12 @@ import signal
 import subprocess
 import sys
 
-import pandas as pd
 import pytest
 
 from tff_fedopt import papers
 from tff_fedopt.commands import tables as command
+from tff_fedopt.experiment import jobs
 from tff_fedopt.experiment import run_dir as run_dir_lib
-from tff_fedopt.experiment import sweep
 from tff_fedopt.tables import plan as plan_lib
 from tff_fedopt.tables import session
 
@@ -91,19 +90,33 @@ def test_an_interrupted_command_says_how_to_go_on(
   assert capsys.readouterr().err == 'tables: interrupted; --resume goes on\n'
 
 
+# A process of the table in which every run ends at once.
+_JOB = """
+import re
+from tff_fedopt.experiment import cells
+from tff_fedopt.experiment import jobs
+from tff_fedopt.experiment import run_dir as run_dir_lib
+from tff_fedopt.experiment import run_dir
+
+def run(self, spec, label):
+  assert re.fullmatch(r'\\[\\d/4\\] SO LR, Fed\\w+, client rate .*', label), label
+  log = {'round': [1], 'validation/recall_at_5': [0.5]}
+  folder = run_dir.RunDir(cells.cell_dir(spec, self._out_dir))
+  folder.path.mkdir(parents=True)
+  pd.DataFrame(log).to_csv(folder.metrics, index=False)
+  folder.write_provenance({'status': 'done'})
+  return {'status': 'done', 'reused': False}
+
+cells.Cells.__init__ = lambda self, out_dir, *_: setattr(self, '_out_dir', out_dir)
+cells.Cells.run = run
+jobs.main()
+"""
+
+
 def test_finished_runs_are_said_in_the_words_of_the_table(
     tmp_path, capsys, monkeypatch
 ):
-  def run(cells, spec, label):
-    assert re.fullmatch(r'\[\d/4\] SO LR, Fed\w+, client rate .*', label)
-    log = {'round': [1], 'validation/recall_at_5': [0.5]}
-    folder = run_dir_lib.RunDir(sweep.cell_dir(spec, tmp_path / 'runs'))
-    folder.path.mkdir(parents=True)
-    pd.DataFrame(log).to_csv(folder.metrics, index=False)
-    folder.write_provenance({'status': 'done'})
-    return {'status': 'done', 'reused': False}
-
-  monkeypatch.setattr(sweep.Cells, 'run', run)
+  monkeypatch.setattr(jobs, '_COMMAND', (sys.executable, '-c', _JOB))
   command.main([
       'afo_main', '--rows=SO LR', '--columns=FedAdam,FedAvg', '--jobs=1',
       '--seeds=0,1', f'--out_dir={tmp_path}',

@@ -21,6 +21,7 @@ from typing import Any
 
 from tff_fedopt import plugins
 from tff_fedopt import runtime
+from tff_fedopt.experiment import cells as cells_lib
 from tff_fedopt.experiment import progress
 from tff_fedopt.experiment import spec as spec_lib
 from tff_fedopt.runtime import inherited
@@ -37,6 +38,7 @@ def run(
     jobs: int,
     task: dict[str, Any],
     log_dir: pathlib.Path,
+    label: Callable[[spec_lib.RunSpec], str],
     on_outcome: Callable[[spec_lib.RunSpec, dict[str, Any]], None],
 ) -> None:
   """Runs pieces in their order, each in the next process that is free.
@@ -44,8 +46,10 @@ def run(
   Args:
     pieces: Specs that one process runs one after the other.
     jobs: Number of processes.
-    task: Arguments of `sweep.Cells`, as JSON values.
+    task: Arguments of `cells.Cells`, as JSON values.
     log_dir: Where the processes' standard error goes, `job_0.log` and so on.
+      That of a single process goes where this one's does, with its progress.
+    label: What its progress calls a run.
     on_outcome: Called in this thread with each spec and its outcome (`status`,
       `error`, `reused`).
   """
@@ -60,9 +64,9 @@ def run(
       'engine': dataclasses.asdict(_share_of_engine(jobs)),
   }
   log_dir.mkdir(parents=True, exist_ok=True)
+  logs = [log_dir / f'job_{i}.log' for i in range(jobs)] if jobs > 1 else [None]
   children = [
-      _Child(task, log_dir / f'job_{i}.log', waiting, outcomes, ends)
-      for i in range(jobs)
+      _Child(task, label, log, waiting, outcomes, ends) for log in logs
   ]
   try:
     for child in children:
@@ -72,7 +76,7 @@ def run(
             task['total'],
             what=f'in {jobs} processes',
             unit='runs',
-            shown=task['options']['progress'],
+            shown=jobs > 1 and task['options']['progress'],
         )
     ) as shown:
       for _ in range(task['total']):
@@ -101,8 +105,9 @@ def _share_of_engine(jobs: int) -> runtime.Settings:
 class _Child:
   """Feeds one process with pieces; starts another one when it has died."""
 
-  def __init__(self, task, log_path, waiting, outcomes, ends):
+  def __init__(self, task, label, log_path, waiting, outcomes, ends):
     self._task = task
+    self._label = label
     self._log_path = log_path
     self._waiting = waiting
     self._outcomes = outcomes
@@ -140,11 +145,11 @@ class _Child:
   def _outcomes_of(self, piece):
     """Yields outcomes; ends early if the process does."""
     process = self._running()
-    specs = [spec.to_json() for spec in piece]
-    message = self._task | {'specs': specs}
+    runs = [(spec.to_json(), self._label(spec)) for spec in piece]
+    message = self._task | {'runs': runs}
     process.stdin.write(json.dumps(message).encode() + b'\n')
     process.stdin.flush()
-    for _ in specs:
+    for _ in runs:
       line = process.stdout.readline()
       if not line:
         return
@@ -154,7 +159,7 @@ class _Child:
     with self._lock:
       if self._process is None and not self._ends.is_set():
         paths = [str(_ROOT), os.environ.get('PYTHONPATH', '')]
-        with open(self._log_path, 'ab') as log:
+        with self._log() as log:
           self._process = subprocess.Popen(
               _COMMAND,
               stdin=subprocess.PIPE,
@@ -169,6 +174,11 @@ class _Child:
         raise BrokenPipeError('the sweep is ending')
       return self._process
 
+  def _log(self):
+    if self._log_path is None:
+      return contextlib.nullcontext()
+    return open(self._log_path, 'ab')
+
   def _death(self, error) -> str:
     with self._lock:
       process, self._process = self._process, None
@@ -178,7 +188,8 @@ class _Child:
       process.stdin.close()
     code = process.wait()
     how = f'signal {-code}' if code < 0 else f'code {code}'
-    return f'its process ended with {how}; see {self._log_path}'
+    where = f'; see {self._log_path}' if self._log_path else ''
+    return f'its process ended with {how}{where}'
 
   def stop(self):
     """Makes the process end, which ends this thread."""
@@ -213,22 +224,20 @@ def main() -> None:
 
   threading.Thread(target=read, daemon=True).start()
 
-  from tff_fedopt.experiment import sweep
-
   cells = None
   while message := messages.get():
     if cells is None:
       for name in message['plugins']:
         plugins.load(name)
       runtime.choose(runtime.Settings(**message['engine']))
-      cells = sweep.Cells(
+      cells = cells_lib.Cells(
           message['out_dir'],
           message['resume'],
           message['retries'],
           spec_lib.RunOptions(**message['options']),
       )
-    for spec in message['specs']:
-      outcome = cells.run(spec_lib.RunSpec.from_json(spec), '')
+    for spec, label in message['runs']:
+      outcome = cells.run(spec_lib.RunSpec.from_json(spec), label)
       print(json.dumps(outcome), file=outcomes, flush=True)
 
 

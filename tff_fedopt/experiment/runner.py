@@ -95,16 +95,18 @@ def _refuse_other_engine(directory):
   """Keeps apart numbers that differ in rounding."""
   before, now = directory.provenance(), runtime.in_use()
   for name, value in now.items():
-    if before.get(name, value) != value:
-      there, here = (
-          ', '.join(v) if isinstance(v, list) else v
-          for v in (before[name], value)
-      )
+    there, here = (_text(v) for v in (before.get(name, value), value))
+    if there != here:
       raise run_dir_lib.RunDirError(
-          f'{directory.path} holds a run with {name} {there} there, {here} here;'
+          f'{directory.path} holds a run with {name} {there}, here it is {here};'
           ' its numbers would differ in rounding: choose another run directory,'
           ' or --any_engine to go on all the same'
       )
+
+
+def _text(value):
+  # How many devices of a kind there are makes no difference.
+  return ', '.join(sorted(set(value))) if isinstance(value, list) else value
 
 
 class _Attempt:

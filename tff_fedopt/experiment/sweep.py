@@ -5,12 +5,12 @@ import dataclasses
 import math
 import os
 import pathlib
-import traceback
 from typing import Any
 
 import pandas as pd
 
-from tff_fedopt import runtime
+from tff_fedopt.experiment import cells as cells_lib
+from tff_fedopt.experiment import jobs as jobs_lib
 from tff_fedopt.experiment import round_log
 from tff_fedopt.experiment import run_dir as run_dir_lib
 from tff_fedopt.experiment import spec as spec_lib
@@ -84,9 +84,12 @@ def run_all(
     else:
       waiting.append(spec)
   pieces = _pieces(waiting, jobs)
+  order = [spec for piece in pieces for spec in piece]
+  labels = {
+      spec: f'[{count}/{len(order)}] {name(spec)}'
+      for count, spec in enumerate(order, 1)
+  }
   if pieces and (isolated or min(jobs, len(pieces)) > 1):
-    from tff_fedopt.experiment import jobs as jobs_lib
-
     jobs_lib.run(
         pieces,
         jobs=min(jobs, len(pieces)),
@@ -97,85 +100,31 @@ def run_all(
             'options': dataclasses.asdict(options),
         },
         log_dir=out_dir,
+        label=labels.get,
         on_outcome=lambda spec, outcome: collect(
             _result(spec, out_dir, **outcome)
         ),
     )
   elif pieces:  # TensorFlow is not loaded for nothing.
-    cells = Cells(out_dir, resume, retries, options)
-    order = [spec for piece in pieces for spec in piece]
-    for count, spec in enumerate(order, 1):
-      label = f'[{count}/{len(order)}] {name(spec)}'
-      collect(_result(spec, out_dir, **cells.run(spec, label)))
+    cells = cells_lib.Cells(out_dir, resume, retries, options)
+    for spec in order:
+      collect(_result(spec, out_dir, **cells.run(spec, labels[spec])))
   return [results[spec] for spec in specs]
-
-
-class Cells:
-  """Runs the cells of a sweep in this process."""
-
-  def __init__(self, out_dir, resume, retries, options):
-    # Imported here: planning a sweep must not load TensorFlow.
-    from tff_fedopt.experiment import program
-    from tff_fedopt.experiment import runner
-
-    self.programs = program.Programs()
-    self._run_experiment = runner.run_experiment
-    self._out_dir = pathlib.Path(out_dir)
-    self._resume = resume
-    self._retries = retries
-    self._options = options
-
-  def run(self, spec: spec_lib.RunSpec, label: str) -> dict[str, Any]:
-    """Runs one spec; returns `status`, `error` and `reused`."""
-    directory = cell_dir(spec, self._out_dir)
-    log = directory.with_name(directory.name + '.error.log')
-    log.unlink(missing_ok=True)
-    try:
-      if not self._resume:
-        run_dir_lib.RunDir(directory).clear()
-      result = self._run_experiment(
-          spec,
-          directory,
-          resume=True,
-          retries=self._retries,
-          options=dataclasses.replace(self._options, label=label),
-          programs=self.programs,
-      )
-    except Exception as e:  # pylint: disable=broad-except
-      log.parent.mkdir(parents=True, exist_ok=True)
-      log.write_text(traceback.format_exc(), encoding='utf-8')
-      return {'status': 'failed', 'error': error_line(e)}
-    return {'status': result.status, 'reused': result.reused}
-
-
-def cell_dir(spec: spec_lib.RunSpec, out_dir) -> pathlib.Path:
-  """Returns the run directory of a spec in a sweep."""
-  name = f'{spec.task}-{spec.algorithm}-{spec.fingerprint()[:16]}'
-  return pathlib.Path(out_dir) / name
-
-
-def error_line(error: BaseException) -> str:
-  """Returns an error as one line."""
-  lines = str(error).strip().splitlines()
-  return lines[0] if lines else type(error).__name__
 
 
 def _finished(spec, out_dir) -> RunResult | None:
   """The result of a cell that was finished before; None if it was not."""
-  directory = run_dir_lib.RunDir(cell_dir(spec, out_dir))
+  directory = run_dir_lib.RunDir(cells_lib.cell_dir(spec, out_dir))
   if not directory.path.exists():
     return None
   try:
-    finished = directory.admit(spec, resume=True)
+    return directory.admit(spec, resume=True)
   except run_dir_lib.RunDirError:
     return None  # Running it says what is wrong.
-  engine = runtime.chosen().engine
-  same_engine = directory.provenance().get('engine', engine) == engine
-  return finished if same_engine else None
 
 
 def _result(spec, out_dir, status, error='', reused=False) -> RunResult:
-  directory = run_dir_lib.RunDir(cell_dir(spec, out_dir))
+  directory = run_dir_lib.RunDir(cells_lib.cell_dir(spec, out_dir))
   if status in run_dir_lib.FINISHED:
     return dataclasses.replace(directory.result(spec), reused=reused)
   rows = directory.metrics.exists() and directory.metrics.stat().st_size

@@ -107,7 +107,7 @@ def test_processes_give_the_same_numbers(tmp_path):
 _JOB_THAT_DIES = """
 import json, os, sys
 for line in sys.stdin:
-  for spec in json.loads(line)['specs']:
+  for spec, _ in json.loads(line)['runs']:
     if spec['hyperparameters']['client_learning_rate'] == 1:
       os.kill(os.getpid(), 9)
     print('{"status": "failed", "error": "as planned"}', flush=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 import contextlib
-import pathlib
 
 import tensorflow as tf
 
@@ -58,7 +57,7 @@ def make_deterministic() -> None:
 
 
 def models(names: Sequence[str]) -> list[str]:
-  """Returns what each of TensorFlow's devices is, as its maker calls it."""
+  """Returns what each of TensorFlow's devices is: `CPU`, or the GPU's model."""
   found = []
   for name in names:
     _, _, kind_and_number = name.rpartition('device:')
@@ -68,13 +67,5 @@ def models(names: Sequence[str]) -> list[str]:
       details = tf.config.experimental.get_device_details(gpu)
       found.append(details.get('device_name', gpu.name))
     else:
-      found.append(_cpu_model())
+      found.append('CPU')
   return found
-
-
-def _cpu_model() -> str:
-  for line in pathlib.Path('/proc/cpuinfo').read_text().splitlines():
-    name, _, value = line.partition(':')
-    if name.strip() == 'model name':
-      return value.strip()
-  return 'CPU'

@@ -72,6 +72,16 @@ class Settings:
       return 'local'
     return self.engine
 
+  def suffix(self) -> str:
+    """What tells directories apart whose numbers differ in rounding.
+
+    Empty for the local engine on the CPU.
+    """
+    if self.engine == 'worker' or self.workers:
+      return '-worker'
+    kinds = {parse_device(device)[0] for device in self.devices} - {'cpu'}
+    return ''.join(f'-{kind}' for kind in sorted(kinds))
+
 
 def parse_device(device: str) -> tuple[str, list[int] | None]:
   """Splits `gpu:0,1` into its kind and numbers; None stands for all.
