@@ -25,10 +25,10 @@ INFO = task_lib.TaskInfo(
             choices=('sum', 'mean'),
         ),
         initializer=task_lib.Option(
-            'glorot_normal',
-            'Kernels at the start: glorot_normal as the published code, or'
-            ' glorot_uniform as TFF.',
-            choices=('glorot_normal', 'glorot_uniform'),
+            'glorot_uniform',
+            'Kernels at the start: glorot_uniform as the first public state of'
+            " the authors' code, or glorot_normal as its later ones.",
+            choices=('glorot_uniform', 'glorot_normal'),
         ),
     ),
     files=lambda data_dir, options: sources.files(

@@ -231,6 +231,18 @@ def test_evaluation_streams_in_client_order(opened):
       opened['test'], _numbers, prepare, 10, limit=12, cache_bytes=0
   )
   assert [len(b['y']) for b in head] == [10, 2]
+  # Clients have 1, 7 and 40 examples; this seed puts the second one first.
+  seed, (first, second, _) = next(
+      (seed, order)
+      for seed in range(99)
+      if (order := np.random.default_rng(seed).permutation(3))[0] == 1
+  )
+  examples = [[0], list(range(7)), list(range(40))]
+  mixed = client_data.evaluation_batches(
+      opened['test'], _numbers, prepare, 10, limit=8, order_seed=seed
+  )
+  y = np.concatenate([b['y'] for b in mixed])
+  assert y.tolist() == (examples[first] + examples[second])[:8]
   with pytest.raises(ValueError, match='must be positive, got 0 and None'):
     client_data.evaluation_batches(opened['test'], None, prepare, 0)
 

@@ -65,13 +65,20 @@ def main(profile, form):
 
 
 def _grid(profile, task_label):
-  """The (η_l, η) grid of a task: the published one, thinned out if not."""
-  client, server = settings.published_grid(task_label)
+  """The (η_l, η) grid of a task: the published one, thinned out if not.
+
+  Thinned out it keeps the tuned rates of every method.
+  """
+  if profile == 'quick':
+    return quick.GRIDS[task_label]
+  grids = settings.published_grid(task_label)
   if profile == 'paper':
-    return client, server
-  if profile == 'small':
-    return client[1::2], server[1::2]
-  return quick.GRIDS[task_label]
+    return grids
+  tuned = [settings.tuned(task_label, method) for method in settings.METHODS]
+  return tuple(
+      sorted({*grid[1::2], *(rates[k] for rates in tuned)})
+      for k, grid in enumerate(grids)
+  )
 
 
 def _grid_tasks(profile):
@@ -160,6 +167,15 @@ def _centralized(profile, form, method):
   }
   if optimizer == 'momentum':
     shared['client_momentum'] = 0.9
+  if optimizer in ('adagrad', 'adam', 'yogi'):
+    # As the server optimizers of the authors' list; it says nothing of these.
+    shared.update(client_epsilon=1e-3, client_initial_accumulator=0.0)
+  if optimizer in ('adam', 'yogi'):
+    shared.update(
+        client_beta1=0.9,
+        client_beta2=0.999,
+        client_bias_correction=form == 'code',
+    )
   return [
       _setting(
           profile,

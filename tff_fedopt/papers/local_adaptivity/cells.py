@@ -30,12 +30,6 @@ TABLE1 = {
     _SERVER_ONLY: settings.SERVER_ONLY,
     _RESTART: settings.BOTH,
 }
-TABLE2 = {
-    _SERVER_ONLY: settings.SERVER_ONLY,
-    _RESTART: settings.BOTH,
-    'both AdaGrad, local correction': settings.BOTH_LOCAL,
-    'both AdaGrad, global correction': settings.BOTH_GLOBAL,
-}
 CIFAR100 = {
     'server-only Adam': settings.Method('Adam', 'SGD'),
     'server Adam + client AdaGrad': settings.Method('Adam', 'AdaGrad'),
@@ -48,6 +42,33 @@ _CORRECTIONS = {
     'local correction': 'local',
     'global correction': 'global',
 }
+
+
+# Label of a column -> client optimizer and correction beside the best server.
+_TABLE2 = {
+    'server only': ('SGD', 'none'),
+    'client AdaGrad, restart': ('AdaGrad', 'none'),
+    'client AdaGrad, local correction': ('AdaGrad', 'local'),
+    'client AdaGrad, global correction': ('AdaGrad', 'global'),
+}
+
+
+def table2(profile, form):
+  """Table 2: corrections beside the best server of each task."""
+  return [
+      spec.Cell(
+          row,
+          column,
+          settings.candidates(
+              profile,
+              form,
+              row,
+              settings.Method(server, client, correction),
+          ),
+      )
+      for row, server in settings.BEST_SERVERS.items()
+      for column, (client, correction) in _TABLE2.items()
+  ]
 
 
 def _bytes(name):
@@ -174,7 +195,7 @@ def lr_grid(profile, form):
       'paper': ('SO NWP', 'accuracy', 20),
   }[profile]
   changes = {'rounds': 10, 'evaluate_every': 5} if profile == 'quick' else {}
-  clients, servers = settings.GRIDS[task]
+  clients, servers = settings.PAIRS[task]
   cells = []
   counts = []
   quantity = spec.Quantity(

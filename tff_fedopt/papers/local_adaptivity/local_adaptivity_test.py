@@ -1,5 +1,7 @@
 """The specs of Local Adaptivity's tables: counts, traces, published keys."""
 
+import math
+
 import pytest
 
 from tff_fedopt import algorithms
@@ -55,18 +57,58 @@ def test_every_published_number_has_its_cell(name):
 
 
 def test_corrections_differ_from_their_method_in_the_correction_only():
-  rows = {}
+  rows, servers = {}, {}
   for planned in _plan('la_table2'):
     [run] = planned.runs
     hp = run.hyperparameters
     assert hp.client_optimizer == (
-        'sgd' if 'server-only' in planned.cell.column else 'adagrad'
+        'sgd' if planned.cell.column == 'server only' else 'adagrad'
     )
     rows.setdefault(planned.cell.row, []).append(hp.correction)
+    servers.setdefault(planned.cell.row, set()).add(run.algorithm)
   assert set(map(tuple, rows.values())) == {
       ('none', 'none', 'local', 'global')
   }
-  assert list(rows) == ['SO NWP', 'Shakespeare NCP', 'SO TP']
+  # The best of AFO's server optimizers on each task.
+  assert servers == {
+      'SO NWP': {'fedadam'},
+      'Shakespeare NCP': {'fedadagrad'},
+      'SO TP': {'fedadagrad'},
+  }
+
+
+@pytest.mark.parametrize('profile', ['quick', 'small', 'paper'])
+def test_clients_count_tokens_where_the_published_code_does(profile):
+  weights = {
+      (run.task, run.hyperparameters.client_weighting)
+      for name in papers.names('local_adaptivity')
+      for planned in _plan(name, profile)
+      for run in planned.runs
+  }
+  assert weights == {
+      ('stackoverflow_word', 'tokens'),
+      ('shakespeare', 'tokens'),
+      ('stackoverflow_tag', 'examples'),
+      ('cifar100', 'examples'),
+  }
+
+
+def test_client_only_has_a_server_that_averages():
+  """Searched over client rates; server rate 1 is what the method is."""
+  [cell] = [
+      planned
+      for planned in _plan('la_table1', 'paper')
+      if planned.cell.key == ('', 'SO NWP', 'client-only AdaGrad')
+  ]
+  rates = [
+      (
+          round(math.log10(run.hyperparameters.client_learning_rate), 6),
+          run.hyperparameters.server_learning_rate,
+      )
+      for run in cell.runs
+  ]
+  assert rates == [(-2 + k / 2, 1) for k in range(7)]
+  assert {run.algorithm for run in cell.runs} == {'fedavg'}
 
 
 def test_best_proposed_is_one_of_the_corrected():

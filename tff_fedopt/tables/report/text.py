@@ -87,10 +87,15 @@ def legend(result: results_lib.TableResult) -> list[str]:
     if options.rounds:
       rounds_text += ' (set by --rounds, not those of the profile)'
     facts.append(f'Rounds: {rounds_text}.')
-    validated = sorted({run.validation_examples or 0 for run in runs})
+    validated = sorted(
+        {(run.validation_examples or 0, run.validation_seed) for run in runs}
+    )
     facts.append(
         'Validation: '
-        + ', '.join(f'the first {n} examples' if n else 'all' for n in validated)
+        + ', '.join(
+            f'{n} examples, drawn with seed {seed}' if n else 'all'
+            for n, seed in validated
+        )
         + '.'
     )
   facts += [f'Seeds: {", ".join(map(str, seeds))}.', f'Form: {result.form}.']
