@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from tasks import source
 from tasks import task as task_lib
 
 DATASET = 'stackoverflow'
@@ -11,24 +12,34 @@ DATASET = 'stackoverflow'
 OPTIONS = dict(
     **task_lib.COMMON,
     vocab_size=task_lib.Option(
-        10_000, 'Most frequent words that are known.', minimum=1, quick=1000
+        10_000,
+        'Most frequent words that are known.',
+        minimum=1,
+        quick=1000,
+        source=source.OFFICIAL,
     ),
     max_examples=task_lib.Option(
         1000,
         'First examples of a client that are used, at most; 1000 in the'
         ' official hyperparameters, 128 in a third-party copy of the scripts.',
         minimum=1,
+        source=source.OFFICIAL_LIST,
     ),
     validation_examples=task_lib.Option(
         10_000,
         'Test examples that are the validation set: the first of the test'
         ' clients in a random order.',
         minimum=1,
+        source=source.OFFICIAL,
     ),
     validation_seed=task_lib.Option(
         0,
         'Seed of that order; its own, so that all runs validate on the same'
         ' examples.',
+        source=source.code(
+            'google-research/federated, state of October 2020, whose order is'
+            ' random: any is as good'
+        ),
     ),
 )
 
@@ -47,7 +58,7 @@ def published(
       test_clients=204_088,
       test_examples=16_586_035,
       parameters=parameters,
-      source='official hyperparameters.md; counts from the TFF loader',
+      source=source.OFFICIAL_LIST,
   )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tasks import source
 from tasks import stackoverflow_common
 from tasks import task as task_lib
 from tasks.data import counts
@@ -25,7 +26,10 @@ INFO = task_lib.TaskInfo(
     options=dict(
         **stackoverflow_common.OPTIONS,
         sequence_length=task_lib.Option(
-            20, 'Words that a row predicts.', minimum=1
+            20,
+            'Words that a row predicts.',
+            minimum=1,
+            source=source.OFFICIAL,
         ),
         initializer=task_lib.Option(
             'glorot_uniform',
@@ -33,6 +37,7 @@ INFO = task_lib.TaskInfo(
             " the authors' code, or glorot_normal as its later ones (in the"
             ' LSTM he_normal).',
             choices=('glorot_uniform', 'glorot_normal'),
+            source=source.FIRST_STATE,
         ),
     ),
     files=lambda data_dir, options: sources.files(
