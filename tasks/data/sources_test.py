@@ -68,6 +68,13 @@ def test_kind_of_data(data_dir, monkeypatch):
   assert sources.find('shakespeare', data_dir).kind == 'synthetic'
 
 
+def test_canonical_is_what_counts_say_not_the_file_itself(data_dir):
+  with sqlite3.connect(_path(data_dir)) as db:
+    db.execute("DELETE FROM provenance WHERE name = 'kind'")
+    db.execute("INSERT INTO provenance VALUES ('kind', 'canonical')")
+  assert sources.find('shakespeare', data_dir).kind == 'subset'
+
+
 def test_published_counts():
   published = {name: d.published for name, d in sources.DATASETS.items()}
   assert published == {
