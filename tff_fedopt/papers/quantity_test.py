@@ -46,7 +46,7 @@ def _setting(rate):
       task='emnist_character',
       algorithm='fedavg',
       hyperparameters={'client_learning_rate': rate},
-      source='here',
+      source='guessed: here',
       rounds=4,
       cohort_size=2,
   )
@@ -231,7 +231,7 @@ def _measured_cell(column, base, **arguments):
       'r',
       column,
       quantity=spec.Quantity('half', 'm'),
-      measure=spec.Measure(_half_life, {'base': base, **arguments}, 'here'),
+      measure=spec.Measure(_half_life, {'base': base, **arguments}, 'guessed: here'),
   )
 
 
@@ -255,7 +255,7 @@ def test_measured_table_from_the_command_to_the_files(tmp_path, capsys):
   assert (first['ours_mean'], first['unit'], first['data']) == (
       '3', 'm', 'computed'
   )
-  assert first['setting'] == 'base=5' and first['setting_source'] == 'here'
+  assert first['setting'] == 'base=5' and first['setting_source'] == 'guessed: here'
   assert first['spec_sha'] != second['spec_sha']
   # What is there is not computed again.
   times = lambda: [
@@ -310,11 +310,11 @@ def test_stored_tolerances(tmp_path):
         (
             {
                 'candidates': [_setting(0.1)],
-                'measure': spec.Measure(_half_life, {}, ''),
+                'measure': spec.Measure(_half_life, {}, 'guessed: here'),
             },
             'not both',
         ),
-        ({'measure': spec.Measure(_half_life, {}, '')}, 'needs a quantity'),
+        ({'measure': spec.Measure(_half_life, {}, 'guessed: here')}, 'needs a quantity'),
         (
             {
                 'candidates': [_setting(0.1)],

@@ -11,6 +11,7 @@ import json
 import math
 from typing import Any
 
+from tasks import source
 from tff_fedopt.problems import in_numpy
 from tff_fedopt.problems import noisy_quadratics
 from tff_fedopt.problems import slopes
@@ -19,7 +20,7 @@ from tff_fedopt.tables import spec
 CLAIMS = 'Claims'
 SLOPES = 'Slopes on logarithmic scales'
 AGREEMENT = 'These runs in NumPy against the library'
-_SOURCE = 'ours'
+_SOURCE = source.guessed('the statements leave the problem and its sizes free')
 NOTES = (
     'Quadratic clients F_i(x) = ½ (x − m_i)ᵀ H_i (x − m_i) with curvatures from'
     ' 0.5 to 2 and axes of their own, in 4 dimensions; not convex: + 0.3 Σ cos 2x'

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 from typing import Any
 
+from tasks import source as source_lib
 from tasks import task as task_lib
 from tff_fedopt.experiment import reductions
 
@@ -32,8 +33,8 @@ class Setting:
     task: Name of the task.
     algorithm: Name of the algorithm.
     hyperparameters: Name to value, in the library's names.
-    source: Where the hyperparameters come from: the citation of a published
-      value, or `ours-tuned (...)` with the grid that was searched.
+    source: Where what is given here comes from, but for what `sources` names; a
+      `tasks.source.Source` or its text.
     rounds: Number of rounds.
     cohort_size: Clients per round.
     batch_size: Examples per local step.
@@ -44,12 +45,14 @@ class Setting:
     label: Names the setting among the candidates of one cell.
     cohorts: `fixed`, or `bernoulli`: `cohort_size` on average.
     participation: How likely each client is to take part.
+    sources: Where single settings come from, by the names of
+      `RunSpec.settings`. What is left to the task has the task's source.
   """
 
   task: str
   algorithm: str
   hyperparameters: Mapping[str, Any]
-  source: str
+  source: source_lib.Source
   rounds: int | None = None
   cohort_size: int | None = None
   batch_size: int | None = None
@@ -60,6 +63,12 @@ class Setting:
   label: str = ''
   cohorts: str = 'fixed'
   participation: str = 'equal'
+  sources: Mapping[str, source_lib.Source] = dataclasses.field(
+      default_factory=dict
+  )
+
+  def __post_init__(self):
+    object.__setattr__(self, 'source', _parsed(self.source))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +98,7 @@ class Quantity:
     tolerance: Relative tolerance of the reference check, None for the default;
       inf for what depends on the machine.
     logarithmic: Whether curves have a logarithmic axis.
+    source: Where its own reduction or number to reach comes from.
   """
 
   name: str
@@ -103,6 +113,7 @@ class Quantity:
   decimals: int = 1
   tolerance: float | None = None
   logarithmic: bool = False
+  source: source_lib.Source | None = None
 
   def __post_init__(self):
     _check_reduction(self.name, self.reduction)
@@ -121,6 +132,11 @@ class Quantity:
   @property
   def label(self) -> str:
     return self.name
+
+  @property
+  def needs_source(self) -> bool:
+    """Whether it has a choice of its own."""
+    return self.reduction is not None or self.at_least is not None
 
   @property
   def is_to_target(self) -> bool:
@@ -158,12 +174,20 @@ class Measure:
       must be a function of its arguments alone.
     arguments: Name to value, values of JSON: they are the cell's settings, and
       a change makes stored numbers stale.
-    source: Where the arguments come from.
+    source: Where the arguments come from, but for what `sources` names; a
+      `tasks.source.Source` or its text.
+    sources: Where single arguments come from.
   """
 
   function: Callable[..., Measured]
   arguments: Mapping[str, Any]
-  source: str
+  source: source_lib.Source
+  sources: Mapping[str, source_lib.Source] = dataclasses.field(
+      default_factory=dict
+  )
+
+  def __post_init__(self):
+    object.__setattr__(self, 'source', _parsed(self.source))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -233,6 +257,8 @@ class TableSpec:
     notes: Lines under the table: choices a reader must know.
     check_rows: Rows whose quick numbers are re-run by the reference check.
     figures: Name to a function that draws a further figure of the result.
+    sources: Where, in the profile `paper`, `seeds`, `reduction` and `split` (that
+      validation is shown) come from.
   """
 
   id: str
@@ -255,6 +281,9 @@ class TableSpec:
   figures: Mapping[str, Callable[[Any], Any]] = dataclasses.field(
       default_factory=dict
   )
+  sources: Mapping[str, source_lib.Source] = dataclasses.field(
+      default_factory=dict
+  )
 
   def __post_init__(self):
     if self.kind not in KINDS:
@@ -265,6 +294,12 @@ class TableSpec:
         raise ValueError(f'{self.id}: no {name} for {sorted(missing)}')
     for reduction in self.reduction.values():
       _check_reduction(self.id, reduction)
+
+  def source_of(self, name: str, profile: str) -> source_lib.Source | None:
+    """Where `seeds`, `reduction` or `split` comes from, None if nobody says."""
+    if profile != 'paper' and name != 'split':
+      return source_lib.REDUCED
+    return self.sources.get(name)
 
   def cells(self, profile: str, form: str | None = None) -> tuple[Cell, ...]:
     """Returns the cells of a profile, checked for double keys.
@@ -294,6 +329,12 @@ class TableSpec:
     if len(set(keys)) != len(keys):
       raise ValueError(f'{self.id}: two cells have the same key')
     return cells
+
+
+def _parsed(given):
+  if isinstance(given, source_lib.Source):
+    return given
+  return source_lib.Source.parse(given)
 
 
 def _check_reduction(name, given):

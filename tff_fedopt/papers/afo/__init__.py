@@ -34,6 +34,7 @@ _table = functools.partial(
     form='code',
     reduction=settings.LAST,
     seeds=settings.SEEDS,
+    sources=settings.OF_TABLES,
 )
 
 TABLES = (

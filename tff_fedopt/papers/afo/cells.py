@@ -1,5 +1,6 @@
 """The cells of AFO's tables."""
 
+from tasks import source
 from tff_fedopt.papers.afo import quick
 from tff_fedopt.papers.afo import settings
 from tff_fedopt.tables import spec
@@ -7,13 +8,19 @@ from tff_fedopt.tables import spec
 _SCAFFOLD = 'SCAFFOLD'
 
 
-def _setting(profile, task_label, hyperparameters, source, method, **changes):
+def _setting(
+    profile, form, task_label, hyperparameters, rates, method, **changes
+):
+  """A setting; `rates` is where its rates and τ come from."""
   return settings.scale(task_label, profile).setting(**{
       'task': settings.TASKS[task_label],
       'algorithm': settings.METHODS[method],
       'hyperparameters': hyperparameters,
-      'source': source,
+      'source': rates,
       **changes,
+      'sources': {
+          **settings.sources(form, rates), **changes.get('sources', {})
+      },
   })
 
 
@@ -23,32 +30,48 @@ def _tuned(profile, task_label, method):
   return settings.tuned(task_label, method)
 
 
-def _tuned_setting(profile, form, task_label, method, **extra):
-  client, server, tau, source = _tuned(profile, task_label, method)
+def _tuned_setting(profile, form, task_label, method, schedule=None):
+  client, server, tau, rates = _tuned(profile, task_label, method)
   values = settings.hyperparameters(
       task_label, method, form, client, server, tau
   )
+  sources = {}
+  if schedule:
+    values['client_learning_rate_schedule'] = schedule
+    sources['client_learning_rate_schedule'] = source.published(
+        'Adaptive Federated Optimization, learning-rate decay table'
+    )
   return _setting(
-      profile, task_label, {**values, **extra}, source, method, label='tuned'
+      profile,
+      form,
+      task_label,
+      values,
+      rates,
+      method,
+      label='tuned',
+      sources=sources,
   )
 
 
 def _scaffold_setting(profile, task_label):
-  client, server, _, source = _tuned(profile, task_label, 'FedAvg')
+  client, server, *_ = _tuned(profile, task_label, 'FedAvg')
   values = {
       'client_learning_rate': 10.0**client,
       'server_learning_rate': 10.0**server,
       'client_weighting': 'uniform',
       'option': 2,
   }
+  unknown = source.guessed("the authors' values are unknown")
   return _setting(
       profile,
+      'paper',
       task_label,
       values,
-      f"FedAvg's rates: {source}",
+      source.guessed("the rates of FedAvg: SCAFFOLD's are unknown"),
       'FedAvg',
       algorithm='scaffold',
       label='rates of FedAvg',
+      sources={'option': unknown, 'client_weighting': unknown},
   )
 
 
@@ -90,15 +113,22 @@ def _grid_tasks(profile):
   }[profile]
 
 
+_GRID = source.guessed(
+    'half decades around every tuned value: of the grids of the appendix only'
+    ' the range of τ could be read'
+)
+
+
 def _grid_setting(profile, form, task_label, method, client, server, tau):
   values = settings.hyperparameters(
       task_label, method, form, client, server, tau
   )
   return _setting(
       profile,
+      form,
       task_label,
       values,
-      'grid of the appendix' if profile == 'paper' else 'part of the grid',
+      _GRID,
       method,
       label=f'log10 client rate {client:g}, server rate {server:g}',
   )
@@ -140,6 +170,13 @@ def tau(profile, form):
   ]
 
 
+_TRAINER = source.guessed(
+    "the defaults of the authors' later trainer: the published values are unknown"
+)
+_SERVER_DEFAULTS = source.guessed(
+    "what the authors' list gives server optimizers: of these it says nothing"
+)
+
 # The optimizer that trains the pooled data in the column of each method, and
 # the rates tried: the paper names the optimizers but not the rates.
 _CENTRALIZED = {
@@ -179,15 +216,44 @@ def _centralized(profile, form, method):
   return [
       _setting(
           profile,
+          form,
           'EMNIST CR',
           {**shared, 'client_learning_rate': 10.0**rate},
-          'ours: three rates, the published ones are unknown',
+          source.tuned(f'rate {quick.listed(rates)}, log10'),
           'FedAvg',
           label=f'{optimizer}, log10 rate {rate:g}',
           cohort_size=1,
           batch_size=32,
           task_options={'pooled': True},
           rounds=_CENTRALIZED_ROUNDS[profile],
+          sources={
+              **dict.fromkeys(
+                  (
+                      'server_learning_rate',
+                      'cohort_size',
+                      'client_optimizer',
+                      'client_weighting',
+                      'task option pooled',
+                  ),
+                  source.published(
+                      'Adaptive Federated Optimization, learning-rate decay'
+                      ' table: the optimizer on pooled data'
+                  ),
+              ),
+              'rounds': _TRAINER if profile == 'paper' else source.REDUCED,
+              'batch_size': _TRAINER,
+              **dict.fromkeys(
+                  (
+                      'client_epsilon',
+                      'client_initial_accumulator',
+                      'client_momentum',
+                      'client_beta1',
+                      'client_beta2',
+                      'client_bias_correction',
+                  ),
+                  _SERVER_DEFAULTS,
+              ),
+          },
       )
       for rate in rates
   ]
@@ -203,15 +269,12 @@ def lr_decay(profile, form):
       spec.Cell('Centralized', method, _centralized(profile, form, method))
       for method in settings.METHODS
   ]
-  for row, extra in (
-      ('Constant', {}),
-      ('ExpDecay', {'client_learning_rate_schedule': schedule}),
-  ):
+  for row, decay in (('Constant', None), ('ExpDecay', schedule)):
     cells += [
         spec.Cell(
             row,
             method,
-            [_tuned_setting(profile, form, task, method, **extra)],
+            [_tuned_setting(profile, form, task, method, decay)],
         )
         for method in settings.METHODS
     ]

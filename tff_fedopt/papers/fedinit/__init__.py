@@ -56,6 +56,7 @@ _table = functools.partial(
     row_header='Method',
     column_header='Clients and labels',
     seeds=settings.SEEDS,
+    sources=settings.OF_TABLES,
     notes=_NOTES,
 )
 _theory = functools.partial(

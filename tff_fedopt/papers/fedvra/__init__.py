@@ -30,6 +30,7 @@ _table = functools.partial(
     forms=('paper',),
     reduction=scales.in_every_profile(reductions.Last(10)),
     seeds=scales.seeds(0),
+    sources=settings.OF_TABLES,
 )
 
 TABLES = (

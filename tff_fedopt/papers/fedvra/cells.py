@@ -26,6 +26,7 @@ def compare(profile, form):
         higher_is_better=False,
         target_is_below=True,
         decimals=0,
+        source=settings.OPEN,
     )
     cells += [
         spec.Cell(
@@ -82,6 +83,7 @@ def table1(profile, form):
         reduction=reductions.At(1),
         higher_is_better=False,
         decimals=0,
+        source=settings.OPEN,
     )
     cells += [
         spec.Cell(

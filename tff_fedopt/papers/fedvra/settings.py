@@ -8,8 +8,14 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
+from tasks import source
 from tff_fedopt.papers import scales
 from tff_fedopt.tables import spec
+
+OPEN = source.guessed(
+    'no experiment setting of the paper could be found'
+)
+OF_TABLES = dict.fromkeys(('seeds', 'reduction', 'split'), OPEN)
 
 TASKS = {'EMNIST CR': 'emnist_character', 'CIFAR-10': 'cifar10'}
 # The others have all: quick compares many methods and step sizes.
@@ -104,7 +110,7 @@ SHARES = {
 }
 
 KNOWN_ROUNDS = 80
-KNOWN_SOURCE = 'ours (rate 0.1, penalty 2, ρ 0.6)'
+KNOWN_SOURCE = source.guessed('the problem and its values are ours')
 _PENALTY = 2.0
 
 
@@ -204,27 +210,31 @@ def semisupervised(profile: str, task: str, label: str) -> spec.Setting:
   algorithm, own = _on_task(profile, task, method)
   chosen = _setting(profile, task, algorithm, own)
   tried = _TRIED_UNLABELLED.get(options['unlabelled'])
-  source = chosen.source
+  sources = dict(chosen.sources)
   if tried and (profile, task) == _TUNED_ON:
-    source += f'; {tried}'
+    sources.update(
+        (f'task option {name}', source.tuned(tried))
+        for name in ('temperature', 'unlabelled_weight')
+    )
   return dataclasses.replace(
       chosen,
-      source=source,
+      sources=sources,
       task_options={**chosen.task_options, 'labels': 'mixed', **options},
   )
 
 
 def _source(profile, task, algorithm):
+  """Where rate and the method's own values come from."""
   if (profile, task) == _TUNED_ON:
-    return f'ours-tuned ({_TRIED[algorithm]})'
+    return source.tuned(_TRIED[algorithm])
   if profile == 'quick':
-    return f'ours-tuned ({_TRIED_ON_CIFAR10[algorithm]})'
+    return source.tuned(_TRIED_ON_CIFAR10[algorithm])
   if _is_whole(profile, task):
-    return (
-        'ours: what is best of rate 0.03, 0.1 (FedAvg) and γ 0.3, 1, 3 (FedVRA)'
-        ' after 20 rounds of small'
+    return source.guessed(
+        'what is best of rate 0.03, 0.1 (FedAvg) and γ 0.3, 1, 3 (FedVRA) after'
+        ' 20 rounds of small'
     )
-  return 'ours: the values of the quick profile, not tuned at this size'
+  return source.guessed('the values of the quick profile, not tuned at this size')
 
 
 def _is_whole(profile, task):
@@ -238,6 +248,8 @@ def _setting(profile, task, algorithm, own, rounds=None):
     scale = dataclasses.replace(
         scale, rounds=rounds, evaluate_every=1, validation_examples=10
     )
+  where = _source(profile, task, algorithm)
+  tuned = {'client_learning_rate': where, **dict.fromkeys(own, where)}
   return scale.setting(
       task=TASKS[task],
       algorithm=algorithm,
@@ -249,5 +261,6 @@ def _setting(profile, task, algorithm, own, rounds=None):
           'local_steps': 'random:1:9',
           **own,
       },
-      source=_source(profile, task, algorithm),
+      source=where,
+      sources={**scales.every(TASKS[task], algorithm, OPEN), **tuned},
   )

@@ -42,6 +42,7 @@ _table = functools.partial(
     column_header='Method',
     reduction=afo_settings.LAST,
     seeds=afo_settings.SEEDS,
+    sources=settings.OF_TABLES,
     notes=_NOTES,
 )
 

@@ -12,11 +12,32 @@ import dataclasses
 from typing import Any, NamedTuple
 
 import tasks
+from tasks import source
 from tff_fedopt.papers.afo import quick
 from tff_fedopt.papers.afo import settings as afo_settings
 from tff_fedopt.tables import spec
 
 _half_decades = afo_settings.half_decades
+
+_PAPER = source.published('Local Adaptivity, Section 3')
+_UNKNOWN = source.guessed(
+    'the appendix, which has the published values, could not be found'
+)
+_OF_AFO = source.guessed(
+    'that of Adaptive Federated Optimization, whose task it is: the published'
+    ' one is unknown'
+)
+_SETUP = source.published(
+    'Local Adaptivity, experiments: 8000 rounds, else the setup of Adaptive'
+    ' Federated Optimization'
+)
+OF_TABLES = {
+    'seeds': _UNKNOWN,
+    'reduction': source.guessed('which rounds are averaged is unknown'),
+    'split': source.guessed(
+        'the paper shows test numbers; of which examples is unknown'
+    ),
+}
 
 # Label in the paper's tables -> label in AFO's.
 TASKS = {
@@ -151,6 +172,41 @@ def hyperparameters(
   return values
 
 
+def sources(
+    task_label: str, form: str, rates: source.Source
+) -> dict[str, source.Source]:
+  """Returns where hyperparameters and the course of runs come from.
+
+  Args:
+    task_label: A key of `TASKS`.
+    form: `code` or `paper`.
+    rates: Where client and server rates come from.
+  """
+  course = ('rounds', 'cohort_size', 'batch_size', 'local_epochs')
+  return {
+      **afo_settings.sources(form, _UNKNOWN),
+      **dict.fromkeys(
+          ('client_optimizer', 'client_state', 'correction'), _PAPER
+      ),
+      **dict.fromkeys(('client_learning_rate', 'server_learning_rate'), rates),
+      **dict.fromkeys(
+          (
+              'client_epsilon',
+              'client_initial_accumulator',
+              'client_beta1',
+              'client_beta2',
+              'client_bias_correction',
+              'initial_accumulator',
+              'beta2',
+              'bias_correction',
+          ),
+          _UNKNOWN,
+      ),
+      **dict.fromkeys(course, _SETUP if task_label == 'CIFAR-100' else _OF_AFO),
+      **dict.fromkeys(('validation_examples', 'evaluate_every'), _OF_AFO),
+  }
+
+
 _LOCAL = Method('AdaGrad', 'AdaGrad', 'local')
 _GLOBAL = Method('AdaGrad', 'AdaGrad', 'global')
 _ADAM_ADAGRAD = Method('Adam', 'AdaGrad')
@@ -225,8 +281,13 @@ def _as_afo(profile, task_label, method):
   """AFO's tuned rates for a method that AFO has, too."""
   label, name = TASKS[task_label], _SERVERS[method.server][1]
   tuned = quick.tuned if profile == 'quick' else afo_settings.tuned
-  client, server, tau, source = tuned(label, name)
-  return client, server, _TAU if tau is None else tau, source
+  client, server, tau, where = tuned(label, name)
+  if profile != 'quick':
+    where = source.guessed(
+        'tuned by the authors of Adaptive Federated Optimization: those of this'
+        ' paper are unknown'
+    )
+  return client, server, _TAU if tau is None else tau, where
 
 
 def candidates(
@@ -249,26 +310,27 @@ def candidates(
     One or several settings.
   """
   if method.client == 'SGD':
-    *pair, source = _as_afo(profile, task_label, method)
+    *pair, where = _as_afo(profile, task_label, method)
     rates = [pair]
   elif profile == 'paper':
     clients, servers = searched(task_label, method)
     rates = [(c, s, _TAU) for s in servers for c in clients]
-    source = (
-        f'ours-tuned (grid client {quick.listed(clients)} × server'
-        f' {quick.listed(servers)})'
+    where = source.tuned(
+        f'client {quick.listed(clients)} × server {quick.listed(servers)}, log10'
     )
   else:
-    client, server, source = _QUICK[task_label][method]
+    client, server, where = _QUICK[task_label][method]
     if profile == 'small':
       client, other = _SMALL.get(task_label, (client, server))
       # A server that averages stays what it is.
       server = server if method.server == 'SGD' else other
-      source = 'ours: rates of the quick profile, not tuned at this size'
+      where = source.guessed(
+          'rates of the quick profile, not tuned at this size'
+      )
     rates = [(client, server, _TAU)]
   return [
       setting(
-          profile, form, task_label, method, *triple, source=source, **changes
+          profile, form, task_label, method, *triple, rates=where, **changes
       )
       for triple in rates
   ]
@@ -283,19 +345,22 @@ def setting(
     server: float,
     tau: float = _TAU,
     *,
-    source: str,
+    rates: source.Source,
     **changes,
 ) -> spec.Setting:
-  """Returns one setting of a method; rates and τ as log10."""
+  """Returns one setting of a method; rates, with their source, and τ as log10."""
   return _scale(profile, task_label).setting(**{
       'task': _task(task_label),
       'algorithm': _SERVERS[method.server][0],
       'hyperparameters': hyperparameters(
           task_label, method, form, client, server, tau
       ),
-      'source': source,
+      'source': rates,
       'label': f'log10 client rate {client:g}, server rate {server:g}',
       **changes,
+      'sources': {
+          **sources(task_label, form, rates), **changes.get('sources', {})
+      },
   })
 
 
@@ -313,4 +378,5 @@ _ROUNDS = {
 def _scale(profile, task_label):
   scale = afo_settings.scale(TASKS[task_label], profile)
   rounds = _ROUNDS.get((profile, task_label), scale.rounds)
-  return dataclasses.replace(scale, rounds=rounds)
+  where = _SETUP if profile == 'paper' else scale.source
+  return dataclasses.replace(scale, rounds=rounds, source=where)
