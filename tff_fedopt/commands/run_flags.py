@@ -28,10 +28,10 @@ def define(values: flags.FlagValues) -> None:
   names = ', '.join(algorithms.names())
   run.text('algorithm', 'fedavg', f'one of {names}{own}')
   for name, meaning in (
-      ('rounds', 'rounds (default: as published for the task)'),
-      ('cohort_size', 'clients per round (default: as published)'),
-      ('batch_size', 'examples per local step (default: as published)'),
-      ('local_epochs', "passes over a client's data (default: as published)"),
+      ('rounds', "rounds (default: the task's)"),
+      ('cohort_size', "clients per round (default: the task's)"),
+      ('batch_size', "examples per local step (default: the task's)"),
+      ('local_epochs', "passes over a client's data (default: the task's)"),
       ('validation_examples', 'evaluate on a sample of so many examples'),
   ):
     run.whole(name, None, meaning, least=1)

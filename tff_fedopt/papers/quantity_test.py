@@ -10,6 +10,7 @@ import pytest
 from tff_fedopt.experiment import reductions
 from tff_fedopt.papers import scales
 from tff_fedopt.tables import plan as plan_lib
+from tff_fedopt.tables import reduce
 from tff_fedopt.tables import reference
 from tff_fedopt.tables import results as results_lib
 from tff_fedopt.tables import session
@@ -132,6 +133,13 @@ _SECONDS = {
             {'column': 'round_time', 'reduction': reductions.Median()},
             2.5,
         ),
+        (
+            0.1,
+            (),
+            {'column': reduce.WHOLE, 'reduction': reductions.Mean()},
+            (9 + 2 + 3 + 4) / 4,  # Each evaluated, for a second.
+        ),
+        (0.1, (0.2,), {'relation': 'difference'}, -10.0),
         (0.1, (), {'column': 'bytes_up', 'scale': 0.001}, 0.8),
         (0.1, (), {'column': 'spread'}, 0.0625),
         (

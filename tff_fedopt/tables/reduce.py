@@ -11,6 +11,8 @@ from tff_fedopt.experiment import reductions
 from tff_fedopt.tables import spec as spec_lib
 
 _TIMES = ('round_time', 'evaluation_time')
+# A round with its evaluation, of the rounds that were evaluated.
+WHOLE = 'whole_round_time'
 
 
 class Numbers(NamedTuple):
@@ -151,6 +153,8 @@ def _count(planned, quantity, metric, reduction, results):
 
 def _relation(relation, ours, baseline):
   """How two numbers relate; NaN where neither reached its target."""
+  if relation == 'difference':
+    return ours - baseline
   if relation == 'speedup':
     ours, baseline = baseline, ours
   if not baseline or (math.isinf(ours) and math.isinf(baseline)):
@@ -186,10 +190,13 @@ def _frame(run, quantity, column):
   """The run's metrics, with times or what is the same in all rounds if needed.
   """
   frame = run.frame
-  if column in _TIMES or isinstance(
+  if column in (*_TIMES, WHOLE) or isinstance(
       quantity.reduction, reductions.SecondsTo
   ):
     frame = frame.merge(run.timing, on='round')
+    evaluated = frame.filter(like='validation/').notna().any(axis=1)
+    whole = frame['round_time'] + frame['evaluation_time']
+    frame = frame.assign(**{WHOLE: whole.where(evaluated)})
   if column not in frame:
     constant = _provenance(run).get(column)
     if constant is not None:

@@ -19,7 +19,7 @@ TUNE_NOTE = (
     ' training metric, not the best validation metric.'
 )
 KINDS = ('table', 'heatmap', 'sensitivity', 'curves', 'measured')
-RELATIONS = ('', 'ratio', 'speedup', 'gain')
+RELATIONS = ('', 'ratio', 'speedup', 'gain', 'difference')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,8 +90,8 @@ class Quantity:
     target_is_below: For reductions to a target: whether the column falls to
       it; None for the direction of the task's metric.
     relation: To the number of the cell's baseline: `ratio` (ours / baseline),
-      `speedup` (baseline / ours), `gain` (100 (ours / baseline − 1)); '' for
-      the number itself.
+      `speedup` (baseline / ours), `gain` (100 (ours / baseline − 1)),
+      `difference` (ours − baseline); '' for the number itself.
     at_least: The number of candidates whose number is this or more, in place
       of the best candidate's number.
     decimals: Digits after the point.

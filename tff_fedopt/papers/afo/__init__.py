@@ -15,9 +15,9 @@ _CITATION = (
 
 _FORM_NOTE = (
     "form=code: the published rates were tuned with the authors' code, so the"
-    ' adaptive servers follow it (second-moment decay 0.999, accumulators'
-    ' start at 0, Adam and Yogi bias-corrected). --form=paper follows'
-    ' Algorithm 2 (0.99, start at τ², no correction).'
+    ' adaptive servers follow it in second-moment decay, in where accumulators'
+    ' start, and in the bias correction of Adam and Yogi. --form=paper follows'
+    ' Algorithm 2.'
 )
 _SCAFFOLD_NOTE = (
     'SCAFFOLD: option II, clients weighted equally, with the rates of FedAvg;'
@@ -61,7 +61,10 @@ TABLES = (
     ),
     _table(
         id='afo_lr_grid',
-        title='Validation metric over client and server rates, τ = 10^-3',
+        title=(
+            'Validation metric over client and server rates,'
+            f' τ = 10^{cells.MAP_TAU}'
+        ),
         citation=f'{_CITATION}, heat maps of the main text and the appendix',
         shows=(
             'which pairs of rates work: a triangle for FedAvg and FedAvgM, a'

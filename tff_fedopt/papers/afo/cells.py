@@ -134,13 +134,21 @@ def _grid_setting(profile, form, task_label, method, client, server, tau):
   )
 
 
+# log10 of the τ of the heat maps.
+MAP_TAU = -3
+
+
 def lr_grid(profile, form):
   """The heat maps: pairs of rates."""
   return [
       spec.Cell(
           f'{server:g}',
           f'{client:g}',
-          [_grid_setting(profile, form, task, method, client, server, -3)],
+          [
+              _grid_setting(
+                  profile, form, task, method, client, server, MAP_TAU
+              )
+          ],
           panel=f'{task}, {method}',
       )
       for task in _grid_tasks(profile)
@@ -265,9 +273,14 @@ def lr_decay(profile, form):
   rounds = settings.rounds(task, profile)
   # A third of the published 1500 rounds is the published 500.
   schedule = f'exponential:0.1:{max(1, rounds // 3)}'
+  centralized = {
+      method: _centralized(profile, form, method) for method in settings.METHODS
+  }
+  # The text compares with the best of them.
+  centralized['best'] = [s for tried in centralized.values() for s in tried]
   cells = [
-      spec.Cell('Centralized', method, _centralized(profile, form, method))
-      for method in settings.METHODS
+      spec.Cell('Centralized', column, tried)
+      for column, tried in centralized.items()
   ]
   for row, decay in (('Constant', None), ('ExpDecay', schedule)):
     cells += [

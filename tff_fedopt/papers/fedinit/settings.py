@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 from tasks import source
+from tff_fedopt.experiment import reductions
 from tff_fedopt.papers import scales
 from tff_fedopt.tables import spec
 
@@ -161,6 +162,14 @@ _SCALES = {
 # Cuts the local epochs short.
 _LOCAL_STEPS = {'small': '5'}
 SEEDS = scales.seeds(20, 21, 22)
+# Kernel and length of the published smoothing are unknown; this is a mean.
+SMOOTHED = {
+    'quick': reductions.Smooth(3, 10, 'max'),
+    'small': reductions.Smooth(2, 50, 'max'),
+    'paper': reductions.Smooth(5, 50, 'max'),
+}
+# Standard deviation of both noises.
+NOISE = 0.1
 # Client rate of the quick Figure 2. At the published 0.1 a model of 60 rounds
 # moves so much between two visits of a client that what it remembers is noise.
 SLOW = 0.03
@@ -261,8 +270,8 @@ def setting(
           'network': NETWORKS[network],
           # The optimizer's, in the hyperparameters, takes its place.
           'weight_decay': 0.0,
-          'client_noise': 0.1,
-          'class_noise': 0.1,
+          'client_noise': NOISE,
+          'class_noise': NOISE,
           **scale.task_options,
       },
   )

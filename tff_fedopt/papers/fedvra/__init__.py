@@ -19,8 +19,9 @@ _OPEN_NOTE = (
     ' are ours, in every profile.'
 )
 _STEPS_NOTE = (
-    'Heterogeneous local updates: in each round each client takes 1 to 9'
-    ' local steps, drawn at random; all methods the same ones.'
+    'Heterogeneous local updates: in each round each client takes'
+    f' {settings.STEPS[0]} to {settings.STEPS[1]} local steps, drawn at random; all'
+    ' methods the same ones.'
 )
 
 _table = functools.partial(
@@ -123,7 +124,7 @@ TABLES = (
                 ' of them, a third none; all methods the same. labelled: the'
                 ' other examples are ignored; argmax: they have the label that'
                 " the server's model gives them; block: label probabilities"
-                ' in the simplex. Such an example counts ν = 0.03 of one with'
+                f' in the simplex. Such an example counts ν = {settings.UNLABELLED:g} of one with'
                 ' its label: with ν = 1 nothing is learned in so few rounds.'
             ),
             (

@@ -37,6 +37,8 @@ METHODS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
         {'gamma': 0.1, 'dual_step': 'rho:0.6', 'aggregation_step': 'N/m'},
     ),
 }
+# Local steps of a client in a round: at least, at most.
+STEPS = (1, 9)
 _RATE = 0.1
 # CIFAR-10's whole network stays at chance with rate 0.1.
 _WHOLE_RATE = 0.03
@@ -177,16 +179,18 @@ def on_known(method: str) -> tuple[str, dict[str, Any]]:
   return algorithm, dict(own, client_learning_rate=0.1)
 
 
+# ν, what an example without a label counts.
+UNLABELLED = 0.03
 # Label -> method, and what unlabelled examples are for.
 SEMISUPERVISED = {
     'FedAvg labelled': ('FedAvg', {'unlabelled': 'ignored'}),
     'FedVRA labelled': ('FedVRA', {'unlabelled': 'ignored'}),
     'FedAvg argmax': (
-        'FedAvg', {'unlabelled': 'argmax', 'unlabelled_weight': 0.03}
+        'FedAvg', {'unlabelled': 'argmax', 'unlabelled_weight': UNLABELLED}
     ),
     'FedVRA-U block': (
         'FedVRA',
-        {'unlabelled': 'block', 'unlabelled_weight': 0.03, 'temperature': 4.0},
+        {'unlabelled': 'block', 'unlabelled_weight': UNLABELLED, 'temperature': 4.0},
     ),
 }
 _TRIED_UNLABELLED = {
@@ -258,7 +262,7 @@ def _setting(profile, task, algorithm, own, rounds=None):
               _WHOLE_RATE if _is_whole(profile, task) else _RATE
           ),
           'client_weighting': 'uniform',
-          'local_steps': 'random:1:9',
+          'local_steps': f'random:{STEPS[0]}:{STEPS[1]}',
           **own,
       },
       source=where,

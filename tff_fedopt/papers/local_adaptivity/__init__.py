@@ -18,13 +18,13 @@ _CITATION = (
 _RATE_NOTE = (
     'The published rates, ε, accumulators, cohorts and (but for CIFAR-100)'
     ' rounds are unknown: lengths and cohorts are those of Adaptive Federated'
-    ' Optimization, rates are ours, τ and ε 10^-3, client accumulators start'
-    ' at 0.1 (AdaGrad), 0 (Adam), 1 (Yogi).'
+    ' Optimization, and so are rates and τ where clients run SGD; else they are'
+    ' ours.'
 )
 _FORM_NOTE = (
     'form=code: N_i by the recursion of the published code, without η_l;'
     ' servers and clients with bias correction in Adam and Yogi. --form=paper:'
-    ' N_i exactly, no bias correction, β₂ of the server 0.99.'
+    ' N_i exactly, no bias correction.'
 )
 _SERVER_NOTE = (
     "Server: the best of Adaptive Federated Optimization's on each task: "

@@ -266,6 +266,23 @@ def sync(profile, form):
   synchronised = candidates(settings.SYNCHRONISED)
   restarted = candidates(settings.BOTH)
   column = 'client states synchronised'
+  sent = _bytes('communication over restart')
+
+  def adam(client_state):
+    """Two states a client in place of one; a round tells what is sent."""
+    method = settings.Method('AdaGrad', 'Adam', client_state=client_state)
+    return settings.setting(
+        profile,
+        form,
+        task,
+        method,
+        0.0,
+        0.0,
+        rates=source.guessed('what is sent does not depend on them'),
+        rounds=1,
+        sources={'rounds': source.guessed('one round tells what is sent')},
+    )
+
   return [
       spec.Cell(task, _RESTART, restarted),
       spec.Cell(task, column, synchronised),
@@ -273,7 +290,14 @@ def sync(profile, form):
           'communication',
           column,
           synchronised[:1],
-          quantity=_bytes('communication over restart'),
+          quantity=sent,
           baseline=restarted[:1],
+      ),
+      spec.Cell(
+          'communication',
+          'client Adam, states synchronised',
+          [adam('sync')],
+          quantity=sent,
+          baseline=[adam('restart')],
       ),
   ]

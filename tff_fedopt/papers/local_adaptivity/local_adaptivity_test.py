@@ -9,6 +9,8 @@ from tff_fedopt import papers
 from tff_fedopt.experiment import spec as run_spec
 from tff_fedopt.tables import plan as plan_lib
 from tff_fedopt.tables import published
+from tff_fedopt.tables import results
+from tff_fedopt.tables.report import text
 
 
 def _plan(name, profile='quick'):
@@ -128,3 +130,29 @@ def test_synchronised_clients_start_from_the_servers_state():
   assert [c.setting.hyperparameters['client_state'] for c in ratio.baseline] == [
       'restart'
   ]
+
+
+def test_printed_settings_are_those_of_the_cells():
+  """Of runs with SGD at clients τ is AFO's; ε is of adaptive clients only."""
+  table = papers.get('la_table1')
+  planned = _plan('la_table1', 'paper')
+  cells = tuple(
+      results.CellResult(cell, cell.task_metric, 'not run') for cell in planned
+  )
+  options = plan_lib.Options(profile='paper')
+  legend = text.legend(results.TableResult(table, options, cells))
+  [line] = [line for line in legend if line.startswith('Adaptive steps')]
+  assert 'τ of servers 0.0001, 0.001, 0.01, 0.1;' in line
+  assert 'ε of clients 0.001; where theirs start 0.1' in line
+  server_only = tuple(c for c in cells if 'server-only' in c.cell.column)
+  [line] = [
+      line
+      for line in text.legend(
+          results.TableResult(table, options, server_only)
+      )
+      if line.startswith('Adaptive steps')
+  ]
+  assert 'τ of servers 0.0001, 0.01, 0.1;' in line and 'clients' not in line
+  for name in papers.names('local_adaptivity'):
+    if name not in ('la_toy', 'la_theory'):
+      assert '10^' not in ' '.join(papers.get(name).notes)

@@ -112,6 +112,8 @@ def legend(result: results_lib.TableResult) -> list[str]:
         ' validation metric).'
     )
   lines = [' '.join(facts)]
+  if adaptivity := _adaptivity(result):
+    lines.append(f'Adaptive steps: {adaptivity}.')
   lines += [f'{name}: {rule}.' for name, rule in _rules(result).items()]
   if result.spec.bold_within is not None:
     lines.append(
@@ -127,6 +129,31 @@ def legend(result: results_lib.TableResult) -> list[str]:
         f' {result.spec.id} --profile={options.profile}.'
     )
   return lines + list(result.spec.notes)
+
+
+# Of adaptive optimizers, what no rate makes up for.
+_ADAPTIVITY = {
+    'tau': 'τ of servers',
+    'initial_accumulator': 'where their accumulators start',
+    'beta2': 'their second-moment decay',
+    'client_epsilon': 'ε of clients',
+    'client_initial_accumulator': 'where theirs start',
+    'client_beta2': 'theirs',
+}
+
+
+def _adaptivity(result):
+  """What the cells have of it, each value once."""
+  found = {}
+  for cell in result.cells:
+    for setting in (*cell.cell.candidates, *cell.cell.baseline):
+      for name in _ADAPTIVITY.keys() & setting.hyperparameters.keys():
+        found.setdefault(name, set()).add(setting.hyperparameters[name])
+  return '; '.join(
+      f'{words} {", ".join(f"{value:.3g}" for value in sorted(found[name]))}'
+      for name, words in _ADAPTIVITY.items()
+      if name in found
+  )
 
 
 def _rules(result):
@@ -151,6 +178,7 @@ _RELATIONS = {
     'ratio': 'over that of the baseline',
     'speedup': 'that of the baseline over this',
     'gain': 'relative to that of the baseline',
+    'difference': 'less that of the baseline',
 }
 
 
