@@ -209,6 +209,7 @@ _NOT_OF_A_TASK = {
     'tasks/data/download.py',
     'tasks/models/__init__.py',
     'tasks/preprocessing/__init__.py',
+    'tasks/source.py',
 }
 
 
