@@ -6,9 +6,12 @@ import math
 
 import pytest
 
+import tasks
 from tasks import source
 from tasks import task as task_lib
+from tff_fedopt import algorithms
 from tff_fedopt import papers
+from tff_fedopt.experiment import spec
 from tff_fedopt.tables import origin
 from tff_fedopt.tables import plan as plan_lib
 
@@ -43,36 +46,22 @@ def test_no_setting_is_without_a_source(name, profile):
 @pytest.mark.parametrize('name', papers.names())
 def test_sources_name_settings_that_there_are(name):
   """What is said of no setting is a slip of the pen."""
-  table = papers.get(name)
   known = {
-      *(f.name for f in dataclasses.fields(plan_lib.spec_lib.Setting)),
-      *origin._WORDS,  # pylint: disable=protected-access
-      'validation_seed',
+      *(field.name for field in dataclasses.fields(spec.RunSpec)),
+      *(
+          field.name
+          for algorithm in algorithms.names()
+          for field in dataclasses.fields(algorithms.hyperparameters(algorithm))
+      ),
+      *(
+          f'task option {option}'
+          for task in tasks.PUBLISHED
+          for option in tasks.info(task).options
+      ),
   }
   for cell in _cells(name, 'paper', None):
-    for candidate in cell.candidates:
-      run = candidate.runs[0]
-      hp = {f.name for f in dataclasses.fields(run.hyperparameters)}
-      hp |= _every_hyperparameter()
-      for given in candidate.setting.sources:
-        plain = given.removeprefix('task option ')
-        assert plain in known | hp | _every_option(), given
-
-
-def _every_hyperparameter():
-  from tff_fedopt import algorithms
-
-  return {
-      field.name
-      for name in algorithms.names()
-      for field in dataclasses.fields(algorithms.hyperparameters(name))
-  }
-
-
-def _every_option():
-  import tasks
-
-  return {o for name in tasks.PUBLISHED for o in tasks.info(name).options}
+    for candidate in (*cell.candidates, *cell.baseline):
+      assert set(candidate.setting.sources) <= known, cell.cell.key
 
 
 def _one(name, row, column, panel='', **options):
