@@ -175,8 +175,9 @@ def test_kill_9_and_resume_is_the_uninterrupted_run(
   directory = tmp_path / 'killed'
   root = pathlib.Path(runner.__file__).parents[2]
   child = processes.run(
-      [sys.executable, '-c', _KILLED, directory],
+      ['-c', _KILLED, directory],
       seconds=200,
+      warm=True,
       cwd=root,
       env={**os.environ, 'PYTHONPATH': str(root)},
   )
