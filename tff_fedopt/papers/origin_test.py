@@ -43,6 +43,23 @@ def test_no_setting_is_without_a_source(name, profile):
         assert not lacking, (cell.cell.key, lacking)
 
 
+@pytest.mark.parametrize('profile', task_lib.PROFILES)
+@pytest.mark.parametrize('name', papers.names())
+def test_nothing_given_has_but_the_source_of_all(name, profile):
+  """In tables of the papers each given value is named with its own source."""
+  table = papers.get(name)
+  for form in table.forms:
+    for cell in _cells(name, profile, form):
+      for candidate in (*cell.candidates, *cell.baseline):
+        setting = candidate.setting
+        given = {
+            *setting.hyperparameters,
+            *(f'task option {option}' for option in setting.task_options),
+            *(n for n in origin.OF_TASK if getattr(setting, n) is not None),
+        }
+        assert not given - set(setting.sources), cell.cell.key
+
+
 @pytest.mark.parametrize('name', papers.names())
 def test_sources_name_settings_that_there_are(name):
   """What is said of no setting is a slip of the pen."""

@@ -17,7 +17,8 @@ from tff_fedopt.tables import spec as spec_lib
 
 # What the command or the cell's own label says of a run.
 _NO_SETTINGS = ('task', 'algorithm', 'seed', 'profile')
-_OF_TASK = ('rounds', 'cohort_size', 'batch_size', 'local_epochs')
+# What a setting may leave to its task.
+OF_TASK = ('rounds', 'cohort_size', 'batch_size', 'local_epochs')
 _OPTION = 'task option '
 # As one reads them; other names are what they are.
 _WORDS = {
@@ -89,9 +90,9 @@ def _source(setting, name, info, profile):
     if profile == 'quick' and info.options[option].quick is not None:
       return _REDUCED
     return info.options[option].source
-  if name in _OF_TASK and getattr(setting, name) is None:
+  if name in OF_TASK and getattr(setting, name) is None:
     return info.published.source
-  if name in setting.hyperparameters or name in _OF_TASK:
+  if name in setting.hyperparameters or name in OF_TASK:
     return setting.source
   return None
 
