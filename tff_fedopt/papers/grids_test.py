@@ -68,3 +68,51 @@ def test_what_is_searched_in_paper_holds_what_other_profiles_use():
         compared += 1
         assert {_rates(run) for run in cell.runs} <= searched[key], key
   assert compared > 30
+
+
+def _settings(name, profile):
+  return [
+      candidate.setting
+      for cell in plan_lib.plan(
+          papers.get(name), plan_lib.Options(profile=profile)
+      )
+      for candidate in cell.candidates
+  ]
+
+
+@pytest.mark.parametrize('profile', task_lib.PROFILES)
+def test_sweeps_hold_what_the_other_tables_have(profile):
+  """Over τ, over FedVRA's steps, over FedInit's β and local epochs."""
+  swept = {
+      (s.task, s.algorithm, s.hyperparameters['tau'])
+      for s in _settings('afo_tau', profile)
+  }
+  tasks = {task for task, *_ in swept}
+  used = {
+      (s.task, s.algorithm, s.hyperparameters['tau'])
+      for s in _settings('afo_main', profile)
+      if s.task in tasks and 'tau' in s.hyperparameters
+  }
+  assert used and used <= swept
+
+  steps = lambda s: (
+      s.task,
+      *(s.hyperparameters[n] for n in ('dual_step', 'aggregation_step')),
+  )
+  swept = {steps(s) for s in _settings('vra_stepsizes', profile)}
+  [mapped] = {task for task, *_ in swept}
+  used = {
+      steps(s)
+      for s in _settings('vra_compare', profile)
+      if s.algorithm == 'fedvra' and s.task == mapped
+  }
+  assert used and used <= swept
+
+  start = lambda s: (s.local_epochs, s.hyperparameters['relaxation'])
+  swept = {start(s) for s in _settings('init_fig1', profile)}
+  used = {
+      start(s)
+      for s in _settings('init_table4', profile)
+      if s.algorithm == 'fedinit'
+  }
+  assert used and used <= swept

@@ -94,7 +94,7 @@ def _one(name, row, column, panel='', **options):
 
 def _between(*args, kind='canonical', **options):
   table, options, cell = _one(*args, **options)
-  return '; '.join(origin.obstacles(table, options, cell, kind))
+  return '; '.join(origin.Comparison(table, options).obstacles(cell, kind))
 
 
 def test_a_cell_of_the_authors_settings_is_comparable():

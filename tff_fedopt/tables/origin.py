@@ -7,6 +7,7 @@ authors' own as far as paper or code say it.
 
 from collections.abc import Iterable, Mapping
 import dataclasses
+import functools
 from typing import Any
 
 import tasks
@@ -152,48 +153,88 @@ def of_cell(
   ]
 
 
-def obstacles(
-    table: spec_lib.TableSpec,
-    options: plan_lib.Options,
-    planned: plan_lib.PlannedCell,
-    data_kind: str | None = None,
-    chosen: spec_lib.Setting | None = None,
-) -> tuple[str, ...]:
-  """Says what stands between a cell's number and the published one.
+class Comparison:
+  """What keeps the numbers of a table from comparison with the published."""
 
-  Rows and columns that were left out do not: a cell's number does not depend on
-  other cells.
+  def __init__(self, table: spec_lib.TableSpec, options: plan_lib.Options):
+    """Keeps the table and the options that were given to `plan`."""
+    self._table = table
+    self._options = options
 
-  Args:
-    table: The table.
-    options: As given to `plan`.
-    planned: The cell.
-    data_kind: `canonical`, `synthetic`, ...; None if it is not known yet.
-    chosen: The candidate whose number it is; None for the first.
+  @functools.cached_property
+  def _cells(self):
+    """The cells of the profile `paper`, by key."""
+    return {cell.key: cell for cell in self._table.cells('paper')}
 
-  Returns:
-    Each obstacle in words; empty if there is none.
-  """
-  listed = of_cell(table, options.profile, planned)
-  parts = []
-  if data_kind not in (None, 'canonical', 'computed'):
-    parts.append('subset of the data' if data_kind == 'subset' else (
-        f'{data_kind} data'
-    ))
-  if not planned.measured:
-    number = next(
-        (k for k, c in enumerate(planned.candidates) if c.setting == chosen), 0
-    )
-    # The baseline is related to the one that is chosen.
-    listed = [listed[number], *listed[len(planned.candidates):][:1]]
-  other = _published_cell(table, planned.cell.key)
-  told = set()
-  if other is None:
-    parts.append('no such cell in the profile paper')
-  else:
-    for name, text in _differences(listed[0], other):
-      told.add(name)
-      parts.append(text)
+  def obstacles(
+      self,
+      planned: plan_lib.PlannedCell,
+      data_kind: str | None = None,
+      chosen: spec_lib.Setting | None = None,
+  ) -> tuple[str, ...]:
+    """Says what stands between a cell's number and the published one.
+
+    Rows and columns that were left out do not: a cell's number does not depend
+    on other cells.
+
+    Args:
+      planned: The cell.
+      data_kind: `canonical`, `synthetic`, ...; None if it is not known yet.
+      chosen: The candidate whose number it is; None for the first.
+
+    Returns:
+      Each obstacle in words; empty if there is none.
+    """
+    parts = []
+    if data_kind == 'subset':
+      parts.append('subset of the data')
+    elif data_kind not in (None, 'canonical', 'computed'):
+      parts.append(f'{data_kind} data')
+    listed = self._listed(planned, chosen)
+    other = self._published(planned.cell.key)
+    told = set()
+    if other is None:
+      parts.append('no such cell in the profile paper')
+    else:
+      for name, text in _differences(listed[0], other):
+        told.add(name)
+        parts.append(text)
+    return tuple(parts) + tuple(_unsaid(listed, told))
+
+  def _listed(self, planned, chosen):
+    """The settings of the candidate whose number it is, and of the baseline."""
+    listed = of_cell(self._table, self._options.profile, planned)
+    if planned.measured:
+      return listed
+    settings = [candidate.setting for candidate in planned.candidates]
+    number = settings.index(chosen) if chosen in settings else 0
+    return [listed[number], *listed[len(settings) :][:1]]
+
+  def _published(self, key):
+    """The values of the cell in the profile `paper`, of all candidates."""
+    cell, table = self._cells.get(key), self._table
+    if cell is None:
+      return None
+    if cell.measure:
+      return [dict(cell.measure.arguments)]
+    seeds = table.seeds['paper']
+    own = {
+        'seeds': ' '.join(map(str, seeds)),
+        'reduction': str(table.reduction['paper']),
+    }
+    options = plan_lib.Options(profile='paper')
+    planned = plan_lib.planned(cell, options, seeds[:1])
+    return [
+        {**own, **{name: one.value for name, one in settings.items()}}
+        for settings in (
+            of_setting(candidate.setting, candidate.runs[0])
+            for candidate in planned.candidates
+        )
+    ]
+
+
+def _unsaid(listed, told):
+  """Settings that neither paper nor code say, in words."""
   for kind, what in (
       (source_lib.TUNED, 'tuned here'),
       (source_lib.GUESSED, 'guessed'),
@@ -206,34 +247,7 @@ def obstacles(
         if (one.source and one.source.kind) == kind and name not in told
     )
     if names:
-      parts.append(f'{", ".join(names)} {what}')
-  return tuple(parts)
-
-
-def _published_cell(table, key):
-  """The settings of the cell in the profile `paper`, all candidates'."""
-  options = plan_lib.Options(profile='paper')
-  for cell in table.cells('paper'):
-    if cell.key == key:
-      seeds = table.seeds['paper'][:1]
-      if cell.measure:
-        return [dict(cell.measure.arguments)]
-      planned = plan_lib.planned(cell, options, seeds)
-      own = {
-          'seeds': ' '.join(map(str, table.seeds['paper'])),
-          'reduction': str(table.reduction['paper']),
-      }
-      return [
-          {
-              **own,
-              **{
-                  name: one.value
-                  for name, one in of_setting(c.setting, c.runs[0]).items()
-              },
-          }
-          for c in planned.candidates
-      ]
-  return None
+      yield f'{", ".join(names)} {what}'
 
 
 def _differences(
@@ -267,6 +281,7 @@ def listing(
     options: As given to `plan`.
     planned: The cells.
   """
+  comparison = Comparison(table, options)
   lines = [f'{table.id}: {table.title}', f'profile {options.profile}']
   for cell in planned:
     name = ' / '.join(part for part in cell.cell.key if part)
@@ -278,12 +293,11 @@ def listing(
     lines += [f'  {line}' for line in _merged(of_cell(
         table, options.profile, cell
     ))]
-    between = obstacles(table, options, cell)
-    lines.append(
-        f'  not comparable: {"; ".join(between)}'
-        if between
-        else '  comparable, on the canonical data'
-    )
+    between = comparison.obstacles(cell)
+    if between:
+      lines.append(f'  not comparable: {"; ".join(between)}')
+    else:
+      lines.append('  comparable' + (', on canonical data' if cell.runs else ''))
   return '\n'.join(lines)
 
 

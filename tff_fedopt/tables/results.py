@@ -30,7 +30,7 @@ class CellResult:
     paper: The published number, None if there is none.
     verdict: See `compare.verdict`.
     obstacles: What stands between the number and the published one, see
-      `origin.obstacles`.
+      `origin.Comparison`.
   """
 
   planned: plan_lib.PlannedCell
@@ -96,6 +96,7 @@ def reduce(
     The table with its numbers; see `reduce.reduce` for the rule.
   """
   reduction = spec.reduction[options.profile]
+  comparison = origin.Comparison(spec, options)
   cells = []
   for plan_cell in planned:
     numbers = reduce_lib.reduce(
@@ -107,9 +108,7 @@ def reduce(
         **numbers._asdict(),
         paper=plan_cell.published(spec.id),
     )
-    between = origin.obstacles(
-        spec,
-        options,
+    between = comparison.obstacles(
         plan_cell,
         result.provenance.get('data_kind'),
         result.setting,
