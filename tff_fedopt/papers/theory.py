@@ -14,7 +14,7 @@ from typing import Any
 from tasks import source
 from tff_fedopt.problems import in_numpy
 from tff_fedopt.problems import noisy_quadratics
-from tff_fedopt.problems import slopes
+from tff_fedopt.tables import slopes
 from tff_fedopt.tables import spec
 
 CLAIMS = 'Claims'

@@ -5,7 +5,7 @@ import pytest
 
 from tff_fedopt.problems import in_numpy
 from tff_fedopt.problems import noisy_quadratics
-from tff_fedopt.problems import slopes
+from tff_fedopt.tables import slopes
 
 
 def _last(rounds):

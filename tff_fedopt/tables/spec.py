@@ -12,6 +12,7 @@ from typing import Any
 from tasks import source as source_lib
 from tasks import task as task_lib
 from tff_fedopt.experiment import reductions
+from tff_fedopt.tables import rate_grids
 
 # For tables whose cells have several candidates.
 TUNE_NOTE = (
@@ -94,6 +95,7 @@ class Quantity:
       `difference` (ours − baseline); '' for the number itself.
     at_least: The number of candidates whose number is this or more, in place
       of the best candidate's number.
+    of_grid: Likewise, a rule for the candidates as a grid of rates.
     decimals: Digits after the point.
     tolerance: Relative tolerance of the reference check, None for the default;
       inf for what depends on the machine.
@@ -110,6 +112,7 @@ class Quantity:
   target_is_below: bool | None = None
   relation: str = ''
   at_least: float | None = None
+  of_grid: rate_grids.Rule | None = None
   decimals: int = 1
   tolerance: float | None = None
   logarithmic: bool = False
@@ -147,8 +150,13 @@ class Quantity:
   def has_curve(self) -> bool:
     """Whether the number is one of a curve over the rounds."""
     return not (
-        self.is_to_target or self.relation or self.at_least is not None
+        self.is_to_target or self.relation or self.is_of_candidates
     )
+
+  @property
+  def is_of_candidates(self) -> bool:
+    """Whether the number is one of all candidates together."""
+    return self.at_least is not None or self.of_grid is not None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,8 +1,13 @@
 """The cells of AFO's tables."""
 
+import dataclasses
+
+import tasks
 from tasks import source
+from tff_fedopt.experiment import reductions
 from tff_fedopt.papers.afo import quick
 from tff_fedopt.papers.afo import settings
+from tff_fedopt.tables import rate_grids
 from tff_fedopt.tables import spec
 
 _SCAFFOLD = 'SCAFFOLD'
@@ -292,3 +297,225 @@ def lr_decay(profile, form):
         for method in settings.METHODS
     ]
   return cells
+
+
+_STACKOVERFLOW = ('SO NWP', 'SO LR')
+# Where validation is on a part of the test split: all of it.
+_WHOLE_SPLIT = 'validation_examples'
+_WHOLE_SOURCES = dict.fromkeys(
+    ('evaluate_every', 'validation_examples', f'task option {_WHOLE_SPLIT}'),
+    source.OFFICIAL,
+)
+
+
+def test_sets(profile, form):
+  """Stack Overflow's whole test split, once, after the last round."""
+  cells = []
+  for task in _STACKOVERFLOW:
+    info = tasks.info(settings.TASKS[task])
+    quantity = spec.Quantity(
+        f'test {info.metric.label}',
+        info.metric.unit,
+        column=f'validation/{info.metric.name}',
+        reduction=reductions.Last(1),
+        source=source.OFFICIAL,
+    )
+    for method in settings.METHODS:
+      tuned = _tuned_setting(profile, form, task, method)
+      chosen = dataclasses.replace(
+          tuned,
+          sources={**tuned.sources, **_WHOLE_SOURCES},
+          evaluate_every=settings.rounds(task, profile),
+          validation_examples=None,
+          task_options={
+              **tuned.task_options,
+              _WHOLE_SPLIT: info.published.test_examples,
+          },
+      )
+      cells.append(spec.Cell(task, method, [chosen], quantity=quantity))
+  return cells
+
+
+# Clients' rates and servers' of the quick relation: whole decades, wide enough
+# for the best pair to lie inside.
+_QUICK_RELATION = ((-1, 0, 1, 2, 3), (-1.5, -0.5, 0.5, 1.5))
+_BEST_SERVER = spec.Quantity(
+    'best log10 server rate', of_grid=rate_grids.BestServer()
+)
+# Columns of what is measured on each grid.
+_OF_GRID = {
+    'slope': spec.Quantity(
+        'slope', decimals=2, of_grid=rate_grids.Slope('slope')
+    ),
+    'its standard error': spec.Quantity(
+        'standard error',
+        higher_is_better=False,
+        decimals=2,
+        of_grid=rate_grids.Slope('error'),
+    ),
+    'good pairs': spec.Quantity(
+        'share', decimals=2, of_grid=rate_grids.Share(0.8)
+    ),
+    'fall at fixed η η_l': spec.Quantity(
+        'fall along η η_l',
+        higher_is_better=False,
+        decimals=2,
+        of_grid=rate_grids.Fall('product'),
+    ),
+    'fall at fixed η': spec.Quantity(
+        'fall along η',
+        higher_is_better=False,
+        decimals=2,
+        of_grid=rate_grids.Fall('server'),
+    ),
+}
+
+
+def rate_relation(profile, form):
+  """The best server rate of each client rate, and how flat the metric is."""
+  if profile == 'quick':
+    grids = {'SO LR': _QUICK_RELATION}
+    changes = {'rounds': 20, 'evaluate_every': 5}
+  else:
+    grids = {task: _grid(profile, task) for task in _grid_tasks(profile)}
+    changes = {}
+  maps, best, measures = [], [], []
+  for task, (clients, servers) in grids.items():
+    for method in settings.METHODS:
+      points = {
+          (client, server): dataclasses.replace(
+              _grid_setting(profile, form, task, method, client, server, -3),
+              **changes,
+          )
+          for server in reversed(servers)
+          for client in clients
+      }
+      maps += [
+          spec.Cell(
+              f'{server:g}', f'{client:g}', [point], panel=f'{task}, {method}'
+          )
+          for (client, server), point in points.items()
+      ]
+      best += [
+          spec.Cell(
+              method,
+              f'{client:g}',
+              [points[client, server] for server in servers],
+              panel=f'{task}, best server rate',
+              quantity=_BEST_SERVER,
+          )
+          for client in clients
+      ]
+      measures += [
+          spec.Cell(
+              method,
+              column,
+              list(points.values()),
+              panel=f'{task}, measures',
+              quantity=quantity,
+          )
+          for column, quantity in _OF_GRID.items()
+      ]
+  return maps + best + measures
+
+
+# Where FedAvg's end is known, 0.8 of it: of the published number in `paper`, of
+# a run of ours in the others. Fractions, as the column has them.
+_TARGETS = {
+    'quick': {'SO NWP': 0.228, 'SO LR': 0.185},
+    'small': {'SO LR': 0.125},
+    'paper': {'SO NWP': 0.156, 'SO LR': 0.24},
+}
+
+
+def curves(profile, form):
+  """Validation and training curves of every task and method."""
+  validation = main(profile, form)
+  cells = [
+      dataclasses.replace(cell, panel='Validation') for cell in validation
+  ]
+  for cell in validation:
+    metric = tasks.info(settings.TASKS[cell.row]).metric
+    quantity = spec.Quantity(
+        f'training {metric.label}',
+        metric.unit,
+        column=f'train/{metric.name}',
+        higher_is_better=metric.higher_is_better,
+    )
+    cells.append(
+        dataclasses.replace(cell, panel='Training', quantity=quantity)
+    )
+  for task, target in _TARGETS[profile].items():
+    speedup = spec.Quantity(
+        f'speed-up over FedAvg to {100 * target:g} %',
+        'x',
+        reduction=reductions.RoundsTo(target),
+        relation='speedup',
+        source=source.guessed('0.8 of what FedAvg ends with'),
+    )
+    cells += [
+        spec.Cell(
+            task,
+            method,
+            [_tuned_setting(profile, form, task, method)],
+            panel='Speed-up',
+            quantity=speedup,
+            baseline=[_tuned_setting(profile, form, task, 'FedAvg')],
+        )
+        for method in settings.METHODS
+    ]
+  return cells
+
+
+# 1/√(1 + t) starts to fall at once, so that a first rate is tuned for it: the
+# tuned constant one times these, in decades.
+_RAISED = (0, 0.5, 1)
+
+
+# Steps that fall pay only once a constant one has done its work, which takes more
+# rounds than the other quick tables have.
+_QUICK_SCHEDULES = {'rounds': 100, 'evaluate_every': 5}
+
+
+def schedules(profile, form):
+  """Client rates that fall as 1/√t or in steps, beside a constant one."""
+  task = 'EMNIST CR'
+  is_quick = profile == 'quick'
+  methods = ('FedAdam', 'FedAvg') if is_quick else tuple(settings.METHODS)
+  changes = _QUICK_SCHEDULES if is_quick else {}
+  rounds = changes.get('rounds') or settings.rounds(task, profile)
+  cells = []
+  for column, schedule, raised in (
+      ('Constant', None, (0,)),
+      ('InvSqrt', 'inverse_sqrt:1:1', _RAISED),
+      # A third of the published 1500 rounds is the published 500.
+      ('ExpDecay', f'exponential:0.1:{max(1, rounds // 3)}', (0,)),
+  ):
+    for method in methods:
+      tuned = _tuned_setting(profile, form, task, method, schedule)
+      tuned = dataclasses.replace(tuned, **changes)
+      candidates = [_raised(tuned, decades) for decades in raised]
+      cells.append(spec.Cell(method, column, candidates))
+  return sorted(cells, key=lambda cell: methods.index(cell.row))
+
+
+_INVERSE_SQRT = source.guessed(
+    'the paper says 1/√t, not where it begins'
+)
+
+
+def _raised(setting, decades):
+  """The setting with its client rate so many decades higher."""
+  values, sources = dict(setting.hyperparameters), dict(setting.sources)
+  values['client_learning_rate'] *= 10.0**decades
+  if values.get('client_learning_rate_schedule') == 'inverse_sqrt:1:1':
+    sources['client_learning_rate_schedule'] = _INVERSE_SQRT
+    sources['client_learning_rate'] = source.tuned(
+        f'{quick.listed(_RAISED)} decades above the tuned constant rate'
+    )
+  return dataclasses.replace(
+      setting,
+      hyperparameters=values,
+      sources=sources,
+      label=f'client rate {decades:g} decades above the constant one',
+  )

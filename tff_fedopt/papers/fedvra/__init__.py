@@ -69,6 +69,29 @@ TABLES = (
         check_rows=('0.3',),
     ),
     _table(
+        id='vra_sampling',
+        title='Clients that are not equally likely to take part',
+        citation=f'{_CITATION}, Theorem 1, any sampling, on an image task',
+        shows='FedVRA adapts to arbitrary client sampling',
+        kind='curves',
+        row_header='Sampling',
+        column_header='Method',
+        build=cells.sampling,
+        estimates=dict(quick='5 min', small='hours', paper='days'),
+        notes=(
+            _OPEN_NOTE,
+            _STEPS_NOTE,
+            (
+                'CIFAR-10, Dirichlet 0.3. unequal: the last client is ten times'
+                ' as likely to take part as the first, geometrically in'
+                ' between, cohorts of a fixed size. d = 1/p: each client’s'
+                ' change counts 1 over its probability, so that the expected'
+                ' sum is that of all clients; with equal sampling that is N/m.'
+            ),
+        ),
+        check_rows=('Accuracy',),
+    ),
+    _table(
         id='vra_table1',
         title='What methods send, keep and tolerate',
         citation=f'{_CITATION}, Table I',

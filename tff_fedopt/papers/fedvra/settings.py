@@ -6,9 +6,13 @@ ours, tuned on the quick profile and kept in the others.
 
 from collections.abc import Mapping
 import dataclasses
+import json
 from typing import Any
 
+import numpy as np
+
 from tasks import source
+from tff_fedopt.experiment import participation
 from tff_fedopt.papers import scales
 from tff_fedopt.tables import spec
 
@@ -169,6 +173,56 @@ def steps_setting(profile: str, rho: float, d: str) -> spec.Setting:
   return _setting(profile, mapped(profile), algorithm, own)
 
 
+def sampling(profile: str) -> dict[str, dict[str, float]]:
+  """Probabilities of taking part, by client id, of uneven sampling.
+
+  Client k of N has weight 10^(k / (N − 1)): the last one is ten times as likely
+  as the first.
+  """
+  scale = _SCALES[profile, SAMPLED]
+  registered = scale.task_options['clients']
+  weights = np.geomspace(1, 10, registered)
+  chances = participation.probabilities(weights, scale.cohort_size)
+  width = len(str(registered - 1))
+  ids = [f'{k:0{width}d}' for k in range(registered)]
+  return {
+      'weights': dict(zip(ids, map(float, weights.round(4)))),
+      'probabilities': dict(zip(ids, map(float, chances))),
+  }
+
+
+# Images whose labels differ between clients, so that who takes part matters.
+SAMPLED = 'CIFAR-10'
+SAMPLING = ('equal', 'unequal')
+
+
+def sampled_setting(profile: str, likely: str, column: str) -> spec.Setting:
+  """A method's run where clients are not equally likely to take part.
+
+  Args:
+    profile: The profile.
+    likely: One of `SAMPLING`.
+    column: A key of `METHODS`, or `FedVRA, d = 1/p`, whose d_i is 1 over the
+      probability of client i.
+  """
+  method = column.partition(',')[0]
+  algorithm, own = _on_task(profile, SAMPLED, method)
+  uneven = sampling(profile)
+  if column != method:
+    scale = _SCALES[profile, SAMPLED]
+    common = scale.task_options['clients'] / scale.cohort_size
+    own['aggregation_step'] = f'{common:g}'
+    if likely == 'unequal':
+      steps = {i: 1 / p for i, p in uneven['probabilities'].items()}
+      own['per_client'] = json.dumps({'aggregation_step': steps})
+  chosen = _setting(profile, SAMPLED, algorithm, own)
+  if likely == 'equal':
+    return chosen
+  return dataclasses.replace(
+      chosen, participation=json.dumps(uneven['weights'])
+  )
+
+
 def on_known(method: str) -> tuple[str, dict[str, Any]]:
   """Algorithm and hyperparameters of a method where the optimum is known."""
   algorithm, own = METHODS[method]
@@ -231,8 +285,10 @@ def _source(profile, task, algorithm):
   """Where rate and the method's own values come from."""
   if (profile, task) == _TUNED_ON:
     return source.tuned(_TRIED[algorithm])
-  if profile == 'quick':
+  if profile == 'quick' and algorithm in _TRIED_ON_CIFAR10:
     return source.tuned(_TRIED_ON_CIFAR10[algorithm])
+  if profile == 'quick':
+    return source.guessed('the values of EMNIST CR, not tuned on this task')
   if _is_whole(profile, task):
     return source.guessed(
         'what is best of rate 0.03, 0.1 (FedAvg) and γ 0.3, 1, 3 (FedVRA) after'

@@ -169,6 +169,8 @@ def _rules(result):
       parts.append(_RELATIONS[quantity.relation])
     if quantity.at_least is not None:
       parts.append(f'candidates with {quantity.at_least:g} or more')
+    if quantity.of_grid is not None:
+      parts.append(str(quantity.of_grid))
     if parts:
       rules[metric_name(quantity)] = ', '.join(parts)
   return rules
