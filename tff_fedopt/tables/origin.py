@@ -124,6 +124,8 @@ def of_table(
     rule = [str(quantity.reduction or '')]
     if quantity.at_least is not None:
       rule.append(f'at least {quantity.at_least:g}')
+    if quantity.of_grid is not None:
+      rule.append(str(quantity.of_grid))
     text = ', '.join(filter(None, rule))
     found['quantity'] = Stated('quantity', text, quantity.source)
   return found

@@ -139,7 +139,7 @@ class Quantity:
   @property
   def needs_source(self) -> bool:
     """Whether it has a choice of its own."""
-    return self.reduction is not None or self.at_least is not None
+    return self.reduction is not None or self.is_of_candidates
 
   @property
   def is_to_target(self) -> bool:

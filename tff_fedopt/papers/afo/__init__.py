@@ -2,6 +2,7 @@
 
 import functools
 
+from tasks import source
 from tff_fedopt.papers import scales
 from tff_fedopt.papers.afo import cells
 from tff_fedopt.papers.afo import figures
@@ -173,6 +174,10 @@ TABLES = (
         column_header='Method',
         build=cells.curves,
         seeds={'quick': (0, 1), 'small': (0, 1, 2), 'paper': (1, 2, 3)},
+        sources={
+            **settings.OF_TABLES,
+            'seeds': source.guessed('more than one, for the spread'),
+        },
         estimates={'quick': '20 min', 'small': 'days', 'paper': 'months'},
         notes=(
             _FORM_NOTE,
