@@ -152,7 +152,7 @@ TABLES = (
             _FORM_NOTE,
             _WEIGHT_NOTE,
             (
-                'Best: by the validation metric, as in E.4. Slope: decades of'
+                'Best: by the validation metric. Slope: decades of'
                 ' the best server rate by a decade of the client rate, least'
                 ' squares over the client rates; −1 if only the product η η_l'
                 ' matters, 0 if only η does. Good pairs: the part of the grid'
