@@ -23,6 +23,7 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 os.environ.setdefault(MARK, uuid.uuid4().hex)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
   """One test process for each core that this process may use."""
   return len(os.sched_getaffinity(0))

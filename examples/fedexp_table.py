@@ -31,7 +31,7 @@ def _setting(profile, algorithm):
       hyperparameters={
           'client_learning_rate': 10.0, 'client_weighting': 'uniform'
       },
-      source='ours, not tuned',
+      source='guessed: an example, not tuned',
       rounds=_ROUNDS[profile],
       cohort_size=10,
       evaluate_every=4,

@@ -14,6 +14,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGES = ('tff_fedopt', 'tasks')
+# Those whose files are no package.
+FOLDERS = ('.', 'examples', 'scripts')
 HEADER = '''\
 # Written by scripts/build_files.py from the imports.
 load("@rules_python//python:defs.bzl", {rules})
@@ -34,7 +36,8 @@ def _imported_names(path):
 def _sources(root):
   """Returns every Python file that gets a target."""
   nested = (path for top in PACKAGES for path in (root / top).rglob('*.py'))
-  return sorted([*root.glob('*.py'), *root.glob('scripts/*.py'), *nested])
+  flat = (path for top in FOLDERS for path in root.joinpath(top).glob('*.py'))
+  return sorted([*flat, *nested])
 
 
 def _label(path, root):
@@ -50,10 +53,13 @@ def _name(path):
 def _imported_files(path, sources, root):
   """Returns the files of this project that a file imports."""
   found = set()
+  folders = [root]
+  if path.parent / '__init__.py' not in sources:
+    folders.append(path.parent)  # Programs also import what lies beside them.
   for name in _imported_names(path):
-    place = root.joinpath(*name.split('.'))
+    places = [folder.joinpath(*name.split('.')) for folder in folders]
     # The last part of a name may be a module, a package, or what is in one.
-    for candidate in (place, place.parent):
+    for candidate in [p for place in places for p in (place, place.parent)]:
       files = {candidate.with_suffix('.py'), candidate / '__init__.py'}
       if files & sources:
         found |= files & sources

@@ -19,10 +19,24 @@ def test_build_files_are_current():
 
 
 def test_every_test_file_has_a_test_target():
-  for top in build_files.PACKAGES:
+  for top in (*build_files.PACKAGES, 'examples', 'scripts'):
     for path in (build_files.ROOT / top).rglob('*_test.py'):
       target = f'py_test(\n    name = "{path.stem}",\n'
       assert target in (path.parent / 'BUILD').read_text(), path
+
+
+def test_programs_import_what_lies_beside_them(tmp_path):
+  root = _write(
+      tmp_path,
+      scripts__in__a='',
+      scripts__in__b='import a',
+      tasks__in__a='',
+      tasks__in__b='import a',
+      tasks__in____init__='',
+  )
+  texts = build_files.wanted(root)
+  assert 'deps = [":a"]' in texts[root / 'scripts' / 'BUILD']
+  assert 'deps = [":a"]' not in texts[root / 'tasks' / 'BUILD']
 
 
 def test_no_target_depends_on_itself():

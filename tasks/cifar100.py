@@ -1,6 +1,7 @@
 """CIFAR-100: clients by Pachinko allocation as in FedOpt, or as in FedInit."""
 
 from tasks import cifar_common
+from tasks import source
 from tasks import task as task_lib
 from tasks.data import cifar
 from tasks.data import sources
@@ -14,7 +15,7 @@ INFO = task_lib.TaskInfo(
     published=cifar_common.published(
         parameters=11_227_812,
         test_clients=100,
-        source='official hyperparameters.md; counts from the TFF loader',
+        where=source.OFFICIAL_LIST,
     ),
     options=dict(
         partition=task_lib.Option(
@@ -24,24 +25,32 @@ INFO = task_lib.TaskInfo(
             ' fine label: hsu (Dirichlet, without replacement), flsim'
             ' (Dirichlet, classes recycled), iid.',
             choices=('tff', 'pachinko', 'hsu', 'flsim', 'iid'),
+            source=source.TFF_FILES,
         ),
         alpha=task_lib.Option(
             0.1,
             'pachinko: concentration over coarse labels; hsu, flsim: over fine'
             ' ones.',
             minimum=1e-6,
+            source=source.TFF_FILES,
         ),
         beta=task_lib.Option(
-            10.0, 'pachinko: concentration over fine labels.', minimum=1e-6
+            10.0,
+            'pachinko: concentration over fine labels.',
+            minimum=1e-6,
+            source=source.TFF_FILES,
         ),
         clients=task_lib.Option(
             500,
             'Training clients; with pachinko of 100 images each. tff has its'
             ' own.',
             minimum=5,
+            source=source.TFF_FILES,
         ),
         partition_seed=task_lib.Option(
-            0, 'Seed of the split, where it is drawn.'
+            0,
+            'Seed of the split, where it is drawn.',
+            source=source.TFF_FILES,
         ),
         **cifar_common.NOISE,
         **cifar_common.OPTIONS,

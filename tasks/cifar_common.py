@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tasks import source
 from tasks import task as task_lib
 from tasks.data import hidden_labels
 from tasks.data import noise as noise_lib
@@ -20,16 +21,19 @@ _CHANNELS = {
     100: ((0.5071, 0.4867, 0.4408), (0.2675, 0.2565, 0.2761)),
 }
 
+_NO_NOISE = source.published('Adaptive Federated Optimization: none')
 NOISE = dict(
     client_noise=task_lib.Option(
         0.0,
         'FedInit: standard deviation of the strength of red, green and blue'
         ' among clients. Published without a value.',
+        source=_NO_NOISE,
     ),
     class_noise=task_lib.Option(
         0.0,
         'FedInit: standard deviation of the brightness among classes. Published'
         ' without a value.',
+        source=_NO_NOISE,
     ),
 )
 
@@ -40,21 +44,33 @@ OPTIONS = dict(
         ' images normalised by channel; for training mirrored and moved by up'
         ' to 4 pixels, each with probability 1/2 (FedInit).',
         choices=('crops24', 'padded32'),
+        source=source.OFFICIAL,
     ),
     network=task_lib.Option(
         'resnet18',
         'resnet18: strides only in the stem (FedOpt); resnet18_strided: strides'
         ' in all stages, or vgg11 without normalisation (FedInit).',
         choices=('resnet18', 'resnet18_strided', 'vgg11'),
+        source=source.OFFICIAL,
     ),
     groups=task_lib.Option(
-        2, 'Groups of every group normalisation; 2 as published.', minimum=1
+        2,
+        'Groups of every group normalisation; 2 as published.',
+        minimum=1,
+        source=source.code(
+            'TensorFlow Addons before November 2020, the default of its layer,'
+            " which the authors' code takes"
+        ),
     ),
     weight_decay=task_lib.Option(
         1e-4,
         'λ of the penalty λ Σ w² on convolutions and the dense layer. The'
         ' published code declares 1e-4; it had no effect in runs before July'
         ' 2020. 0 for none.',
+        source=source.guessed(
+            'the code declares it, but it had no effect in runs before July 2020;'
+            ' which of them the paper has is unknown'
+        ),
     ),
     crop=task_lib.Option(
         'batch',
@@ -62,13 +78,14 @@ OPTIONS = dict(
         ' corner drawn per batch as the code of the published runs did, or per image'
         ' as later code does; none crops the centre.',
         choices=('batch', 'image', 'none'),
+        source=source.OFFICIAL,
     ),
     **task_lib.COMMON,
 )
 
 
 def published(
-    parameters: int, test_clients: int, source: str
+    parameters: int, test_clients: int, where: source.Source
 ) -> task_lib.Published:
   """Returns the published setting of one of the tasks."""
   return task_lib.Published(
@@ -81,7 +98,7 @@ def published(
       test_clients=test_clients,
       test_examples=10_000,
       parameters=parameters,
-      source=source,
+      source=where,
   )
 
 

@@ -26,6 +26,7 @@ _OF_NO_INFLUENCE = (
     'tasks',
     'tasks.code_hash',
     'tasks.data.content',
+    'tasks.source',
     'tff_fedopt',
     'tff_fedopt.algorithms',
 )

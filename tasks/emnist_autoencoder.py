@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tasks import emnist_common
+from tasks import source
 from tasks import task as task_lib
 from tasks.data import sources
 
@@ -23,12 +24,14 @@ INFO = task_lib.TaskInfo(
             'Loss over the batch. The published rates belong to the sum; with'
             ' the mean of later TFF versions multiply them by the batch size.',
             choices=('sum', 'mean'),
+            source=source.OFFICIAL,
         ),
         initializer=task_lib.Option(
-            'glorot_normal',
-            'Kernels at the start: glorot_normal as the published code, or'
-            ' glorot_uniform as TFF.',
-            choices=('glorot_normal', 'glorot_uniform'),
+            'glorot_uniform',
+            'Kernels at the start: glorot_uniform as the first public state of'
+            " the authors' code, or glorot_normal as its later ones.",
+            choices=('glorot_uniform', 'glorot_normal'),
+            source=source.FIRST_STATE,
         ),
     ),
     files=lambda data_dir, options: sources.files(

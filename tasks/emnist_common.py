@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from tasks import source
 from tasks import task as task_lib
 
 DATASET = 'emnist'
@@ -22,7 +23,7 @@ def published(rounds: int, parameters: int) -> task_lib.Published:
       test_clients=3400,
       test_examples=77_483,
       parameters=parameters,
-      source='official hyperparameters.md; counts from the TFF loader',
+      source=source.OFFICIAL_LIST,
   )
 
 

@@ -36,8 +36,10 @@ class Pipeline:
       is the same and draws nothing.
     decode: Raw examples -> what `prepare` wants; None if that is the same.
     max_examples: First examples of a client that are used, at most.
-    validation_examples: Length of the head of the test split that is the
-      validation set; None for the whole split.
+    validation_examples: How many examples of the test split are the validation
+      set: clients in a random order, the first so many of their examples; None
+      for the whole split.
+    validation_seed: Seed of that order.
     relabel: (client id, decoded examples) -> what the client knows of them.
   """
 
@@ -50,6 +52,7 @@ class Pipeline:
   decode: Callable[..., Any] | None = None
   max_examples: int | None = None
   validation_examples: int | None = None
+  validation_seed: int = 0
   relabel: Callable[..., Any] | None = None
 
 
@@ -103,15 +106,20 @@ def assemble(
     )
 
   @functools.cache  # One data set serves all evaluations.
-  def evaluation(limit):
+  def evaluation(limit, order_seed):
     return client_data.evaluation_batches(
         opened['test'],
         pipeline.decode,
         pipeline.prepare_eval,
         pipeline.eval_batch_size,
         limit,
+        order_seed=order_seed,
         element_spec=(x_spec, y_spec),
     )
+
+  def validation():
+    limit = pipeline.validation_examples
+    return evaluation(limit, pipeline.validation_seed if limit else None)
 
   @functools.cache
   def summary():
@@ -125,6 +133,7 @@ def assemble(
         max_examples=pipeline.max_examples,
         shuffle_buffer=pipeline.shuffle_buffer,
         validation_examples=pipeline.validation_examples,
+        validation_seed=pipeline.validation_seed,
     )
 
   train = client_data.PreparedClients(
@@ -147,8 +156,8 @@ def assemble(
       info=info,
       model_fn=model_fn,
       train=train,
-      validation=lambda: evaluation(pipeline.validation_examples),
-      test=lambda: evaluation(None),
+      validation=validation,
+      test=lambda: evaluation(None, None),
       data_kind=opened.kind,
       summary=summary,
   )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tasks import source
 from tasks import task as task_lib
 from tasks.data import sources
 from tasks.preprocessing import text
@@ -26,12 +27,16 @@ INFO = task_lib.TaskInfo(
         test_clients=715,
         test_examples=2_356,
         parameters=820_522,
-        source='official hyperparameters.md; counts from the TFF loader',
+        source=source.OFFICIAL_LIST,
     ),
     options=dict(
         **task_lib.COMMON,
         sequence_length=task_lib.Option(
-            80, 'Characters that a row predicts.', minimum=1, quick=30
+            80,
+            'Characters that a row predicts.',
+            minimum=1,
+            quick=30,
+            source=source.OFFICIAL,
         ),
     ),
     files=lambda data_dir, options: sources.files(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tasks import source
 from tasks import stackoverflow_common
 from tasks import task as task_lib
 from tasks.data import counts
@@ -22,7 +23,11 @@ INFO = task_lib.TaskInfo(
     options=dict(
         **stackoverflow_common.OPTIONS,
         num_tags=task_lib.Option(
-            500, 'Most frequent tags that are predicted.', minimum=5, quick=100
+            500,
+            'Most frequent tags that are predicted.',
+            minimum=5,
+            quick=100,
+            source=source.OFFICIAL,
         ),
     ),
     files=lambda data_dir, options: sources.files(

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tasks import source
 from tasks import stackoverflow_common
 from tasks import task as task_lib
 from tasks.data import counts
@@ -25,13 +26,18 @@ INFO = task_lib.TaskInfo(
     options=dict(
         **stackoverflow_common.OPTIONS,
         sequence_length=task_lib.Option(
-            20, 'Words that a row predicts.', minimum=1
+            20,
+            'Words that a row predicts.',
+            minimum=1,
+            source=source.OFFICIAL,
         ),
         initializer=task_lib.Option(
-            'published',
-            'Kernels at the start: published (LSTM he_normal, dense'
-            ' glorot_normal) or glorot_uniform as TFF.',
-            choices=('published', 'glorot_uniform'),
+            'glorot_uniform',
+            'Kernels at the start: glorot_uniform as the first public state of'
+            " the authors' code, or glorot_normal as its later ones (in the"
+            ' LSTM he_normal).',
+            choices=('glorot_uniform', 'glorot_normal'),
+            source=source.FIRST_STATE,
         ),
     ),
     files=lambda data_dir, options: sources.files(
@@ -66,7 +72,7 @@ def load(request: task_lib.Request) -> task_lib.Task:
     size = dict(embedding_size=24, units=(48,), projection=24)
   else:
     size = dict(embedding_size=96, units=(670,), projection=96)
-  if options['initializer'] == 'published':
+  if options['initializer'] == 'glorot_normal':
     size.update(
         lstm_initializer=variables.he_normal,
         dense_initializer=variables.glorot_normal,

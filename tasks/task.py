@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 from typing import Any
 
+from tasks import source as source_lib
+
 PROFILES = ('quick', 'small', 'paper')
 
 
@@ -46,7 +48,7 @@ class Published:
     test_clients: Clients of the test split; 1 if it is not split.
     test_examples: Examples of the test split.
     parameters: Trainable numbers of the model.
-    source: Where the values come from.
+    source: Where the values come from; None if they are the user's own.
   """
 
   rounds: int | None = None
@@ -58,7 +60,7 @@ class Published:
   test_clients: int | None = None
   test_examples: int | None = None
   parameters: int | None = None
-  source: str = ''
+  source: source_lib.Source | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +74,7 @@ class Option:
     choices: Allowed values; None for any number of the type.
     minimum: Smallest number.
     quick: Value in the profile `quick` if it differs.
+    source: Where the default comes from; None if it is the user's own.
   """
 
   default: Any
@@ -79,6 +82,7 @@ class Option:
   choices: tuple[Any, ...] | None = None
   minimum: float = 0
   quick: Any = None
+  source: source_lib.Source | None = None
 
   def check(self, name: str, given: Any) -> Any:
     """Returns a given value as the option's type.
@@ -117,11 +121,15 @@ COMMON = dict(
         'The published model, or a reduced one of the same family.',
         choices=('full', 'reduced'),
         quick='reduced',
+        source=source_lib.OFFICIAL,
     ),
     pooled=Option(
         False,
         'One client that holds the data of all: centralised training.',
         choices=(False, True),
+        source=source_lib.published(
+            'Adaptive Federated Optimization: clients hold their own data'
+        ),
     ),
 )
 

@@ -16,6 +16,7 @@ from tasks import cifar_common
 from tasks import emnist_autoencoder
 from tasks import emnist_character
 from tasks import stackoverflow_common
+from tasks import synthetic
 from tasks.data import noise
 from tasks.data import sources
 from tff_fedopt.testing import real_data
@@ -215,6 +216,8 @@ class TestPublishedSettings:
       assert default[name]['crop'] == 'batch'
       assert default[name]['weight_decay'] == 1e-4
     assert default['emnist_autoencoder']['reduction'] == 'sum'
+    for name in ('emnist_autoencoder', 'stackoverflow_word'):
+      assert default[name]['initializer'] == 'glorot_uniform'
     for name in ('stackoverflow_word', 'stackoverflow_tag'):
       assert default[name]['max_examples'] == 1000
       assert default[name]['validation_examples'] == 10_000
@@ -283,6 +286,40 @@ def test_emnist_equals_tff():
     np.testing.assert_array_equal(ours[1], y)
 
 
+@pytest.mark.parametrize(
+    'name',
+    [
+        'emnist_autoencoder',
+        'emnist_character',
+        'shakespeare',
+        'stackoverflow_tag',
+        'stackoverflow_word',
+    ],
+)
+def test_kernels_begin_as_in_the_first_public_state_of_the_code(name):
+  """Keras' defaults: uniform within √(6 / (fan-in + fan-out))."""
+  weights = {
+      v.name: v.numpy() for v in tasks.load(name).model_fn().trainable_variables
+  }
+  kernels = {
+      n: w
+      for n, w in weights.items()
+      if 'kernel' in n and 'recurrent' not in n
+  }
+  assert kernels
+  for which, w in kernels.items():
+    field = math.prod(w.shape[:-2])
+    fan_in, fan_out = field * w.shape[-2], field * w.shape[-1]
+    limit = math.sqrt(6 / (fan_in + fan_out))
+    if name == 'shakespeare' and 'lstm' in which:
+      # he_normal is named in that state, too: cut off at two deviations.
+      limit = 2 * math.sqrt(2 / fan_in) / 0.8796
+    assert 0.9 * limit < np.abs(w).max() <= limit * 1.001, which
+    share = 1 / math.sqrt(3) if 'he' not in which else 0
+    if name != 'shakespeare' or 'lstm' not in which:
+      assert np.std(w) / limit == pytest.approx(share, rel=0.1), which
+
+
 def test_emnist_background_is_one():
   task = tasks.load('emnist_character')
   x = next(iter(task.validation()))['x'].numpy()
@@ -291,14 +328,33 @@ def test_emnist_background_is_one():
 
 class TestStackOverflow:
 
-  def test_validation_is_the_head_of_the_test_split(self):
-    task = tasks.load('stackoverflow_word', validation_examples=150)
-    head, whole = (
-        np.concatenate([b['x'].numpy() for b in batches])
-        for batches in (task.validation(), task.test())
+  def test_validation_is_of_test_clients_in_random_order(self):
+    task, other = (
+        tasks.load(
+            'stackoverflow_word', validation_examples=150, validation_seed=s
+        )
+        for s in (0, 1)
     )
-    assert len(head) == 150
-    np.testing.assert_array_equal(head, whole[:150])
+    rows, others, whole = (
+        np.concatenate([b['x'].numpy() for b in batches])
+        for batches in (task.validation(), other.validation(), task.test())
+    )
+    assert len(rows) == len(others) == 150
+    # Where clients begin among all examples, which are stored by client.
+    opened = sources.open_clients(
+        'stackoverflow', synthetic.ensure('stackoverflow')
+    )
+    sizes = opened.sizes('test')
+    order = np.random.default_rng(0).permutation(len(sizes))
+    begins = np.cumsum(sizes) - sizes
+    wanted = np.concatenate(
+        [np.arange(begins[k], begins[k] + sizes[k]) for k in order]
+    )[:150]
+    np.testing.assert_array_equal(rows, whole[wanted])
+    assert not np.array_equal(rows, whole[:150])
+    assert not np.array_equal(rows, others)
+    # It is known of a run which they were.
+    assert task.summary()['options']['validation_seed'] == 0
     counts = task.summary()['data']['counts']
     assert len(whole) == counts['test'][1]  # The held-out users are not read.
 

@@ -45,6 +45,20 @@ class _Source:
   read: Any
 
 
+def _kind(dataset: str, splits: Mapping[str, Any]) -> str:
+  """What images are, by counts of all of them and the pixels of CIFAR-10's."""
+  classes = {'cifar10': 10, 'cifar100': 100}[dataset]
+  for split, total in (('train', 50_000), ('test', 10_000)):
+    counts = np.bincount(splits[split]['label'], minlength=classes)
+    if counts.tolist() != [total // classes] * classes:
+      return 'subset'
+  if dataset == 'cifar10':
+    pixels = splits['train']['image'].reshape(-1, 3)
+    if not np.allclose(pixels.std(axis=0), _CIFAR10_STD, atol=0.1):
+      return 'subset'
+  return 'canonical'
+
+
 def _tfds(dataset: str, data_dir: str, allow_download: bool) -> _Source:
   """The images of TensorFlow Datasets."""
   import tensorflow_datasets as tfds  # pylint: disable=g-import-not-at-top
@@ -64,8 +78,7 @@ def _tfds(dataset: str, data_dir: str, allow_download: bool) -> _Source:
         raise _nothing(dataset, data_dir) from e
       names = ('image', 'label', 'coarse_label')
       splits[split] = {k: data[k].numpy() for k in names if k in data}
-    full = [len(splits[split]['label']) for split in ('train', 'test')]
-    return splits, 'canonical' if full == [50_000, 10_000] else 'subset'
+    return splits, _kind(dataset, splits)
 
   # Of another content, another partition.
   key = _content_key(_tfds_files(dataset, data_dir))
@@ -151,12 +164,8 @@ def _npz(path: str) -> _Source:
             f'{path}: x_{split} must be uint8 [{len(label)}, 32, 32, 3], is'
             f' {image.dtype} {list(image.shape)}; delete it and make it again'
         )
-    if kind is None:
-      images = splits['train']['image']
-      original = images.shape[0] == 50_000 and np.allclose(
-          images.reshape(-1, 3).std(axis=0), _CIFAR10_STD, atol=0.1
-      )
-      kind = 'canonical' if original else 'subset'
+    if kind in (None, 'canonical'):
+      kind = _kind('cifar10', splits)
     return splits, kind
 
   return _Source(_content_key([path]), read)

@@ -256,6 +256,34 @@ def test_from_tensorflow_datasets(tmp_path, monkeypatch, dataset):
   assert again.summary() == opened.summary()
 
 
+def test_kind_of_images_is_counted_not_named(tmp_path):
+  _write_npz(tmp_path, kind='canonical')
+  opened = cifar.open_split('cifar10', str(tmp_path), num_clients=20)
+  assert opened.kind == 'subset'
+  # Pixels of the original's spread, all classes as often.
+  spread = np.array([62.99, 62.09, 66.70])
+  signs = np.where(np.arange(50_000) % 2, 1, -1)[:, None, None, None]
+  image = np.broadcast_to(120 + signs * spread, (50_000, 1, 1, 3))
+  full = dict(
+      train=dict(image=image, label=np.repeat(np.arange(10), 5000)),
+      test=dict(label=np.repeat(np.arange(10), 1000)),
+  )
+  kind = cifar._kind  # pylint: disable=protected-access
+  assert kind('cifar10', full) == 'canonical'
+  flat = dict(full, train=dict(full['train'], image=0.9 * image))
+  assert kind('cifar10', flat) == 'subset'
+  labels = full['train']['label'].copy()
+  labels[0] = 1
+  other = dict(full, train=dict(full['train'], label=labels))
+  assert kind('cifar10', other) == 'subset'
+  fine = dict(
+      train=dict(label=np.repeat(np.arange(100), 500)),
+      test=dict(label=np.repeat(np.arange(100), 100)),
+  )
+  assert kind('cifar100', fine) == 'canonical'
+  assert kind('cifar100', dict(fine, test=fine['train'])) == 'subset'
+
+
 def test_real_images(monkeypatch):
   # Splitting 60 000 images takes a while: once for all runs of the tests.
   monkeypatch.delenv('TFF_FEDOPT_CACHE')

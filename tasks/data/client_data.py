@@ -350,10 +350,11 @@ def evaluation_batches(
     batch_size: int,
     limit: int | None = None,
     *,
+    order_seed: int | None = None,
     cache_bytes: int = 1 << 28,
     element_spec: Any | None = None,
 ) -> tf.data.Dataset:
-  """Returns the examples of all clients, in client order, as batches.
+  """Returns the examples of all clients, client after client, as batches.
 
   Streams: a few thousand examples are held at a time. Prepared rows are kept
   for the next pass as long as all of them fit in `cache_bytes`. Iterate the
@@ -367,6 +368,8 @@ def evaluation_batches(
       examples are read (a multiple of `batch_size` examples), so where examples
       and rows differ in number a few batches are smaller.
     limit: Examples at most, the head of the first clients; None for all.
+    order_seed: Puts the clients in a random order first; None for the stored
+      one.
     cache_bytes: Memory for prepared rows; 0 never keeps any.
     element_spec: Structure (x, y) of batched tensor specs; None takes it from
       the first example, with any number of rows.
@@ -383,6 +386,10 @@ def evaluation_batches(
     )
   decode = decode or (lambda arrays: arrays)
   chunk = batch_size * max(1, _CHUNK // batch_size)
+  client_ids = raw.client_ids
+  if order_seed is not None:
+    order = np.random.default_rng(order_seed).permutation(len(client_ids))
+    client_ids = [client_ids[k] for k in order]
 
   # Traced once, see `PreparedClients`. Ids are an argument so that the graph
   # does not hold them.
@@ -395,7 +402,7 @@ def evaluation_batches(
 
   def prepared(count):
     # Every client has an example: the head needs no more clients than examples.
-    ids = raw.client_ids if count is None else raw.client_ids[:count]
+    ids = client_ids if count is None else client_ids[:count]
     for batch in read(tf.constant(ids), -1 if count is None else count):
       examples = decode({k: v.numpy() for k, v in batch.items()})
       yield tf.nest.map_structure(np.asarray, prepare_eval(examples))

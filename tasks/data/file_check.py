@@ -193,6 +193,7 @@ def check_file(
     what = e if isinstance(e, DataError) else f'damaged or unreadable ({e})'
     raise DataError(f'{path}: {what}; {repair}') from e
   kind = provenance.get('kind')
-  if kind is None:
+  # What is hosted is known by its counts, whatever a file says of itself.
+  if kind is None or (kind == 'canonical' and published is not None):
     kind = 'canonical' if counts == published else 'subset'
   return Found(dataset, path, kind, dict(split_names), counts, provenance)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tasks import source
 from tasks import task as task_lib
 
 # What stands in place of a label that is not known.
@@ -22,6 +23,7 @@ OPTIONS = dict(
         'Labels that training clients know: all, or mixed: a third of the'
         ' clients knows all, a third a tenth, a third none of its own.',
         choices=('all', 'mixed'),
+        source=source.SUPERVISED,
     ),
     unlabelled=task_lib.Option(
         'ignored',
@@ -29,14 +31,19 @@ OPTIONS = dict(
         " the server's model gives them), or block (label probabilities, the"
         ' second block of variables; see temperature).',
         choices=('ignored', 'argmax', 'block'),
+        source=source.SUPERVISED,
     ),
     temperature=task_lib.Option(
-        1.0, 'τ of the term τ/2 ‖y‖² of label probabilities y.', minimum=1e-6
+        1.0,
+        'τ of the term τ/2 ‖y‖² of label probabilities y.',
+        minimum=1e-6,
+        source=source.SUPERVISED,
     ),
     unlabelled_weight=task_lib.Option(
         1.0,
         'ν, what an example without a label counts beside one with its label.',
         minimum=0.0,
+        source=source.SUPERVISED,
     ),
 )
 

@@ -36,6 +36,18 @@ def test_every_example_once(deal):
   assert partition.partition_hash(dealt) != partition.partition_hash(other)
 
 
+@pytest.mark.parametrize('alpha', [0.1, 1.0, 3.0])
+def test_dirichlet_has_its_moments(alpha):
+  rng = np.random.default_rng(0)
+  draw = partition._dirichlet  # pylint: disable=protected-access
+  weights = np.array([draw(alpha, 4, rng) for _ in range(20_000)])
+  np.testing.assert_allclose(weights.mean(0), 1 / 4, atol=0.01)
+  # E w² = α (α + 1) / (k α (k α + 1)) of each of the k.
+  assert np.square(weights).sum(1).mean() == pytest.approx(
+      (alpha + 1) / (4 * alpha + 1), rel=0.01
+  )
+
+
 def test_hash_sees_order_and_shape():
   dealt = np.arange(6).reshape(2, 3)
   hashes = {

@@ -23,7 +23,7 @@ class Autoencoder:
       *,
       pixels: int = 784,
       widths: Sequence[int] = WIDTHS,
-      initializer: variables_lib.Initializer = variables_lib.glorot_normal,
+      initializer: variables_lib.Initializer = variables_lib.glorot_uniform,
   ):
     """Creates the weights.
 

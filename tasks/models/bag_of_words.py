@@ -8,6 +8,7 @@ from tasks.models import variables as variables_lib
 class BagOfWordsRegression:
   """One dense layer from word frequencies to tag logits.
 
+  Frequencies are shares of all words of an example, unknown ones included.
   The words of an example stay a padded list of ids; their frequency vector is
   never built. 10 000 words and 500 tags give 5 000 500 parameters.
   """
@@ -32,6 +33,9 @@ class BagOfWordsRegression:
     self.decayed = [self._kernel]
 
   def __call__(self, x, dropout):
-    """Returns logits `[batch, tags]` of word ids + 1 `[batch, length]`."""
+    """Returns logits `[batch, tags]` of word ids + 1 `[batch, length]`.
+
+    Larger ids are unknown words.
+    """
     del dropout
     return embedding.mean_of_rows(self._kernel, x) + self._bias

@@ -33,10 +33,13 @@ def lookup(table: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
 def mean_of_rows(table: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
   """Returns the mean of the rows whose ids a padded list holds.
 
-    out[b] = sum_j [ids[b, j] > 0] table[ids[b, j] - 1] / #{j: ids[b, j] > 0}
+    out[b] = sum_j [0 < ids[b, j] <= rows] table[ids[b, j] - 1]
+             / #{j: ids[b, j] > 0}
 
-  It equals the product of the normalised bag-of-words vector with the table,
-  and has the same gradient; an empty list gives 0.
+  Ids beyond the table (words out of the vocabulary) count and add nothing: it
+  equals the product with the table of the mean over all words of their one-hot
+  vectors, the last entry of which, that of unknown words, is left out. It has
+  the same gradient; an empty list gives 0.
 
   Args:
     table: float32 variable `[rows, width]`.
@@ -48,7 +51,7 @@ def mean_of_rows(table: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
   rows, width = table.shape
   counts = tf.math.count_nonzero(ids, axis=1, dtype=tf.int32)
   batch = tf.shape(ids)[0]
-  where = tf.where(ids > 0)
+  where = tf.where((ids > 0) & (ids <= rows))
   row_of_word = tf.gather_nd(ids, where) - 1
   example = tf.cast(where[:, 0], tf.int32)
   share = tf.math.divide_no_nan(1.0, tf.cast(counts, tf.float32))[:, tf.newaxis]

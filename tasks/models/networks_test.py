@@ -150,14 +150,17 @@ def _in_our_order(case, keras):
 
 
 def test_bag_of_words_equals_dense_layer_on_frequencies():
-  ids = np.array([[1, 20, 1, 5], [3, 0, 0, 0], [0, 0, 0, 0]], np.int32)
-  frequencies = np.zeros((3, 20), np.float32)
+  # 21 is a word that is not known: it counts, and has no weights.
+  ids = np.array(
+      [[1, 20, 1, 5], [21, 3, 0, 0], [21, 0, 0, 0], [0, 0, 0, 0]], np.int32
+  )
+  frequencies = np.zeros((4, 20), np.float32)
   frequencies[0, [0, 19, 4]] = [0.5, 0.25, 0.25]
-  frequencies[1, 2] = 1
+  frequencies[1, 2] = 0.5
   network = bag_of_words.BagOfWordsRegression(20, 7, 3)
   kernel, bias = network.variables.trainable
   bias.assign(tf.range(7.0))
-  weight = tf.constant(_images(3, 7))
+  weight = tf.constant(_images(4, 7))
   with tf.GradientTape(persistent=True) as tape:
     ours = network(tf.constant(ids), None)
     dense = tf.matmul(frequencies, kernel) + bias

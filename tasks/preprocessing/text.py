@@ -102,18 +102,17 @@ class Vocabulary:
     return np.pad(table, [(0, 0), (0, length + 1 - table.shape[1])])
 
   def bags(self, texts: Iterable[bytes]) -> list[list[int]]:
-    """Returns the known words of every text; unknown ones drop out.
+    """Returns the words of every text, unknown ones as out-of-vocabulary.
 
     Args:
       texts: Words separated by white space.
 
     Returns:
-      Ids in the order of the text, with repetitions.
+      Ids in the order of the text, with repetitions; a word that is not known
+      counts, so it has the id `size` + 1.
     """
-    ids = self._ids
-    return [
-        [ids[word] for word in text.split() if word in ids] for text in texts
-    ]
+    get, (oov, _, _) = self._ids.get, special_ids(self.size)
+    return [[get(word, oov) for word in text.split()] for text in texts]
 
   def labels(self, tags: Iterable[bytes]) -> list[list[int]]:
     """Returns the known tags of every example; unknown ones drop out.

@@ -17,6 +17,7 @@ from tensorflow_federated.python.simulation.baselines.stackoverflow import (
 from tasks import shakespeare
 from tasks import stackoverflow_tag
 from tasks import stackoverflow_word
+from tasks.models import bag_of_words
 from tasks.preprocessing import text
 
 _WORDS = ['the', 'cat', 'sat', 'on', 'a', 'mat', '.']
@@ -87,7 +88,32 @@ def test_words_equal_tff():
   assert ends.tolist() == [1, 1, 1, 0, 0, 1]
 
 
-def test_tags_equal_tff():
+def _official_frequencies(sentence):
+  """The mean over all words of one-hots of width V + 1, without the last."""
+  known = {word: i for i, word in enumerate(_WORDS)}
+  one_hot = np.eye(len(_WORDS) + 1)
+  rows = [one_hot[known.get(w, len(_WORDS))] for w in sentence.split()]
+  return np.mean(rows, axis=0)[:-1] if rows else np.zeros(len(_WORDS))
+
+
+def _frequencies(ids):
+  """What the model makes of a row of ids: its output with a unit kernel."""
+  network = bag_of_words.BagOfWordsRegression(len(_WORDS), len(_WORDS), 0)
+  kernel, _ = network.variables.trainable
+  kernel.assign(np.eye(len(_WORDS)))
+  return network(tf.constant(ids), None).numpy()
+
+
+def test_unknown_words_count_in_the_divisor():
+  bags = text.Vocabulary(_WORDS).bags([b'the dog sat the', b'dog dog', b''])
+  assert bags == [[1, 8, 3, 1], [8, 8], []]
+  # By hand: of 4 words 2 are "the", 1 is "sat", 1 is unknown.
+  expected = np.zeros([3, 7])
+  expected[0, [0, 2]] = 0.5, 0.25
+  np.testing.assert_allclose(_frequencies(text.padded(bags)), expected)
+
+
+def test_tags_equal_the_published_code():
   examples = dict(
       tokens=[b'the the dog cat', b'mat', b'dog dog', b' a  cat '],
       title=[b'a mat', b'', b'how', b'on a mat .'],
@@ -96,7 +122,7 @@ def test_tags_equal_tff():
   preprocess = tag_prediction_preprocessing.create_preprocess_fn(
       _spec(10), _WORDS, _TAGS
   )
-  frequencies, multi_hot = _only(
+  later, multi_hot = _only(
       preprocess(tf.data.Dataset.from_tensor_slices(examples))
   )
   texts = [b' '.join(p) for p in zip(examples['tokens'], examples['title'])]
@@ -106,14 +132,19 @@ def test_tags_equal_tff():
           tags=text.Vocabulary(_TAGS).labels(examples['tags']),
       )
   )
-  ours = np.zeros_like(frequencies)
   truth = np.zeros_like(multi_hot)
   for row in range(4):
-    ids = x[row][x[row] > 0]
-    np.add.at(ours[row], ids - 1, 1 / len(ids) if len(ids) else 0)
     truth[row, y[row][y[row] > 0] - 1] = 1
-  np.testing.assert_allclose(ours, frequencies, atol=1e-6)
   np.testing.assert_array_equal(truth, multi_hot)
+  frequencies = _frequencies(x)
+  np.testing.assert_allclose(
+      frequencies, [_official_frequencies(t.decode()) for t in texts], atol=1e-6
+  )
+  # Later versions divide by the known words alone.
+  known = [all(w.decode() in _WORDS for w in t.split()) for t in texts]
+  assert known == [False, True, False, True]
+  np.testing.assert_allclose(frequencies[known], later[known], atol=1e-6)
+  assert np.abs(frequencies[0] - later[0]).max() > 0.05
 
 
 def test_padding_is_at_the_end_and_at_least_one_column_wide():

@@ -235,13 +235,14 @@ def _bags(examples, words, tags):
   x, y = np.zeros((n, len(words)), 'f4'), np.zeros((n, len(tags)), 'f4')
   for i in range(n):
     text = examples['tokens'][i] + b' ' + examples['title'][i]
-    for word in text.decode().split():
+    text = text.decode().split()
+    for word in text:
       if word in word_of:
-        x[i, word_of[word]] += 1
+        x[i, word_of[word]] += 1 / len(text)
     for tag in examples['tags'][i].decode().split('|'):
       if tag in tag_of:
         y[i, tag_of[tag]] = 1
-  return x / np.maximum(x.sum(axis=1, keepdims=True), 1), y
+  return x, y
 
 
 def _recall_at_5(scores, y):

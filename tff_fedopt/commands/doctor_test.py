@@ -3,7 +3,6 @@
 import itertools
 import os
 import sqlite3
-import time
 import zipfile
 
 import pytest
@@ -149,16 +148,14 @@ def test_hello_that_hangs_is_ended_in_time_with_its_children(
   alive = tmp_path / 'pid'
   code = (
       'import subprocess, time\n'
-      'child = subprocess.Popen(["sleep", "60"])\n'
+      'child = subprocess.Popen(["sleep", "600"])\n'
       f'open({str(alive)!r}, "w").write(str(child.pid))\n'
-      'time.sleep(60)'
+      'time.sleep(600)'
   )
-  started = time.monotonic()
   finding = doctor.check_hello(timeout=2, code=code)
-  assert time.monotonic() - started < 10
   assert finding.text == 'no answer within 2 s'
   assert '--timeout=2' in finding.remedy
-  # By itself it would run for a minute.
+  # By itself it would run longer than a test may.
   pids.wait_until_gone([int(alive.read_text())], 10)
 
 

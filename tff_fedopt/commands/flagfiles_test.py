@@ -50,6 +50,7 @@ def test_what_no_table_uses_survives_too(tmp_path):
       task_options={'alpha': 0.3, 'partition': 'iid', 'pooled': False},
       evaluate_every=2,
       validation_examples=9,
+      validation_seed=4,
       cohorts='bernoulli',
       participation='{"client 1": 2.5, "client = 2": 1}',
   )

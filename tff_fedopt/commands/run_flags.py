@@ -28,11 +28,11 @@ def define(values: flags.FlagValues) -> None:
   names = ', '.join(algorithms.names())
   run.text('algorithm', 'fedavg', f'one of {names}{own}')
   for name, meaning in (
-      ('rounds', 'rounds (default: as published for the task)'),
-      ('cohort_size', 'clients per round (default: as published)'),
-      ('batch_size', 'examples per local step (default: as published)'),
-      ('local_epochs', "passes over a client's data (default: as published)"),
-      ('validation_examples', 'evaluate on so many examples only'),
+      ('rounds', "rounds (default: the task's)"),
+      ('cohort_size', "clients per round (default: the task's)"),
+      ('batch_size', "examples per local step (default: the task's)"),
+      ('local_epochs', "passes over a client's data (default: the task's)"),
+      ('validation_examples', 'evaluate on a sample of so many examples'),
   ):
     run.whole(name, None, meaning, least=1)
   run.choice(
@@ -48,6 +48,9 @@ def define(values: flags.FlagValues) -> None:
       ' number of them), or JSON weights such as {"client id": 2.5}',
   )
   run.whole('evaluate_every', 1, 'rounds between evaluations', least=1)
+  run.whole(
+      'validation_seed', 0, 'seed of the sample of validation examples', least=0
+  )
   run.whole('seed', 0, 'seed of everything random', least=0)
   run.choice(
       'profile',

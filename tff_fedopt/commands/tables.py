@@ -17,6 +17,7 @@ from tff_fedopt.commands import command_line
 from tff_fedopt.commands import engine_flags
 from tff_fedopt.commands import flagfiles
 from tff_fedopt.experiment import data_check
+from tff_fedopt.tables import origin
 from tff_fedopt.tables import plan as plan_lib
 from tff_fedopt.tables import reference
 
@@ -24,13 +25,18 @@ from tff_fedopt.tables import reference
 def _define(values: flags.FlagValues) -> None:
   what = command_line.Section(values, 'what is made')
   what.switch('list', False, 'list the tables and stop')
+  what.switch(
+      'settings',
+      False,
+      'print every setting of the tables with where it is from, and stop',
+  )
   what.text('paper', None, 'all tables of a paper, if no TABLE is named')
   what.choice(
       'profile',
       'quick',
       task_lib.PROFILES,
       'reduced models on embedded synthetic data; real models and data, fewer'
-      ' rounds; exactly as published',
+      ' rounds; as published as far as that is known (see --settings)',
   )
   what.text('data_dir', None, 'folder with the canonical data files')
   what.items('rows', 'only these rows, by label')
@@ -181,6 +187,9 @@ def _run(values: flags.FlagValues, names: list[str]) -> int:
     return 0
   _check(values)
   work = _work(values, _chosen(names, values.paper))
+  if values.settings:
+    print('\n\n'.join(origin.listing(*one) for one in work))
+    return 0
   data_check.require(run for *_, cells in work for c in cells for run in c.runs)
   out_dir = pathlib.Path(values.out_dir or pathlib.Path('runs', values.profile))
   command_line.check_folder('--out_dir', out_dir)
@@ -209,6 +218,7 @@ _COMMAND = command_line.Command(
         "afo_main --rows='SO LR,EMNIST CR' --jobs=2",
         'afo_main --profile=small --data_dir=DIR --resume',
         'afo_main --dry_run --out_dir=FOLDER',
+        '--settings afo_main --profile=paper',
     ),
     define=_define,
     run=_run,

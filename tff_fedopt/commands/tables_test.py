@@ -173,11 +173,24 @@ def test_list_names_every_table(capsys):
     assert name in text and papers.get(name).shows in text
 
 
-@pytest.mark.parametrize('argument', ['--list', '--help', 'no_such_table'])
+def test_settings_are_printed_without_data_or_runs(capsys, tmp_path):
+  arguments = ['--settings', 'afo_main', '--rows=SO LR', '--profile=paper']
+  assert command.main([*arguments, f'--data_dir={tmp_path}']) == 0
+  text = capsys.readouterr().out
+  assert text.startswith('afo_main: Seven tasks')
+  assert text.count('  client_learning_rate = ') == 6
+  assert '  server_learning_rate = 10  [code: google-research/fed' in text
+  assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    'argument',
+    ['--list', '--help', 'no_such_table', '--settings la_table1 init_table9'],
+)
 def test_no_tensorflow_for_what_needs_none(argument, processes):
   program = (
       'import runpy, sys\n'
-      f'sys.argv = ["tables", {argument!r}]\n'
+      f'sys.argv = ["tables", *{argument.split()!r}]\n'
       'try:\n'
       '  runpy.run_module("tff_fedopt.tables", run_name="__main__")\n'
       'except SystemExit:\n'

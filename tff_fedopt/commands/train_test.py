@@ -6,7 +6,6 @@ import os
 import pathlib
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
@@ -173,13 +172,14 @@ def test_ctrl_c_ends_with_one_line_and_code_130(
 
 def test_sigterm_saves_and_ends(tmp_path, processes):
   with processes.start(
-      [sys.executable, '-c', _MAIN, '--task=toy', '--rounds=100000']
+      ['-c', _MAIN, '--task=toy', '--rounds=100000']
       + ['--evaluate_every=100000', f'--run_dir={tmp_path}'],
       cwd=_ROOT,
       env={**os.environ, 'PYTHONPATH': str(_ROOT)},
       stderr=subprocess.PIPE,
       text=True,
       seconds=240,
+      warm=True,
       # Whatever it inherits.
       ignored=[signal.SIGINT, signal.SIGTERM],
       blocked=[signal.SIGTERM, signal.SIGHUP],

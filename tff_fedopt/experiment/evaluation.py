@@ -49,14 +49,12 @@ class Evaluator:
       self,
       weights: tff.learning.models.ModelWeights,
       dataset: tf.data.Dataset,
-      max_examples: int | None = None,
   ) -> Mapping[str, Any]:
     """Returns the model's metrics on a dataset.
 
     Args:
       weights: The model's weights, arrays as leaves.
       dataset: Batches of the model's input.
-      max_examples: Use only so many of the first rows; None for all.
 
     Returns:
       Each metric by name, a number or an array.
@@ -65,7 +63,7 @@ class Evaluator:
     for variable, value in zip(self._variables, values, strict=True):
       variable.assign(value)
     self._model.reset_metrics()
-    for batch in _head(dataset, max_examples):
+    for batch in dataset:
       self._step(batch)
     unfinalized = self._model.report_local_unfinalized_metrics()
     return collections.OrderedDict(
@@ -74,14 +72,69 @@ class Evaluator:
     )
 
 
-def _head(dataset, max_examples):
-  """The first `max_examples` rows of batches; reads no further batch."""
-  left = max_examples
-  for batch in dataset:
-    if left is not None:
-      rows = tf.nest.flatten(batch)[0].shape[0]
-      if rows >= left:
-        yield tf.nest.map_structure(lambda rows: rows[:left], batch)
-        return
-      left -= rows
-    yield batch
+def sampled_batches(
+    dataset: tf.data.Dataset, size: int, seed: int
+) -> tf.data.Dataset:
+  """Returns so many rows, drawn uniformly without replacement, as batches.
+
+  Neither the order in which rows are stored (by client, often by class) nor a
+  run decides which they are. They are held in memory.
+
+  Args:
+    dataset: Batches, whose first axis is rows; read twice, and not again.
+    size: Number of rows; all of them if there are fewer.
+    seed: Decides which rows, 0 or above.
+
+  Returns:
+    A `tf.data.Dataset` of the same structure, iterable many times, in the order
+    of `dataset`.
+
+  Raises:
+    ValueError: If `size` is not positive.
+  """
+  if size < 1:
+    raise ValueError(f'{size} rows; expected 1 or more')
+  counts = [_rows(batch) for batch in dataset]
+  total = sum(counts)
+  chosen = np.sort(
+      np.random.default_rng(seed).choice(total, min(size, total), replace=False)
+  )
+  parts, start = [], 0
+  for batch, count in zip(dataset, counts):
+    # Rows of this batch, by their place in it.
+    low, high = np.searchsorted(chosen, [start, start + count])
+    if high > low:
+      parts.append(_gathered(batch, chosen[low:high] - start))
+    start += count
+  batches = _merged(parts, max(counts))
+  return tf.data.Dataset.from_generator(
+      lambda: iter(batches), output_signature=dataset.element_spec
+  )
+
+
+def _rows(batch):
+  return int(tf.shape(tf.nest.flatten(batch)[0])[0])
+
+
+def _gathered(batch, rows):
+  return tf.nest.map_structure(lambda t: tf.gather(t, rows), batch)
+
+
+def _merged(parts, size):
+  """Puts parts together to batches of `size` where their rows are alike."""
+  groups: list[list] = []
+  alike = lambda part: [t.shape[1:] for t in tf.nest.flatten(part)]
+  for part in parts:
+    if groups and alike(groups[-1][0]) == alike(part):
+      groups[-1].append(part)
+    else:
+      groups.append([part])
+  batches = []
+  for group in groups:
+    together = tf.nest.map_structure(lambda *ts: tf.concat(ts, axis=0), *group)
+    count = _rows(together)
+    batches += [
+        _gathered(together, range(k, min(k + size, count)))
+        for k in range(0, count, size)
+    ]
+  return batches

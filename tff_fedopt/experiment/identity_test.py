@@ -49,6 +49,16 @@ def test_embedded_data_count_by_the_code_that_makes_them():
 
 
 @pytest.mark.parametrize(
+    'name', ['evaluation', 'participation', 'rounds', 'sampling']
+)
+def test_the_loops_code_counts_whatever_the_algorithm(name):
+  for algorithm in ('fedavg', 'fedvra'):
+    code = identity.algorithm_code(algorithm)
+    assert f'tff_fedopt/experiment/{name}.py' in code
+    assert any(file.startswith('tff_fedopt/algorithms/') for file in code)
+
+
+@pytest.mark.parametrize(
     'changes,words',
     [
         (

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable
 import dataclasses
+import functools
 import os
 from typing import Any
 
@@ -23,6 +24,7 @@ class Program:
     task: The task.
     process: The learning process.
     evaluate: The evaluator of the task's model.
+    validation: Returns the batches that the run is validated on.
     initial_state: The state before the first round, the run's hyperparameters
       in it.
     probabilities: How likely each client is to take part; None if all are
@@ -32,6 +34,7 @@ class Program:
   task: Any
   process: Any
   evaluate: evaluation.Evaluator
+  validation: Callable[[], Any]
   initial_state: Any
   probabilities: np.ndarray | None
 
@@ -46,6 +49,7 @@ class Programs:
   def __init__(self):
     self._task = _Latest()
     self._evaluator = _Latest()
+    self._sample = _Latest()
     self._process = _Latest()
 
   @property
@@ -94,8 +98,19 @@ class Programs:
             spec_lib.model_key(spec),
             lambda: evaluation.Evaluator(task.model_fn),
         ),
+        validation=functools.partial(self._validation, spec, task),
         initial_state=state,
         probabilities=probabilities,
+    )
+
+  def _validation(self, spec, task):
+    """The task's validation set, or the run's sample of it, drawn once."""
+    size, seed = spec.validation_examples, spec.validation_seed
+    if size is None:
+      return task.validation()
+    return self._sample.get(
+        (spec_lib.task_key(spec), size, seed),
+        lambda: evaluation.sampled_batches(task.validation(), size, seed),
     )
 
 

@@ -126,6 +126,16 @@ class Median(Reduction):
 
 
 @dataclasses.dataclass(frozen=True)
+class Mean(Reduction):
+  """The mean of all rounds."""
+
+  FORM = 'mean'
+
+  def apply(self, frame, metric, higher_is_better=True):
+    return float(_values(frame, metric).mean())
+
+
+@dataclasses.dataclass(frozen=True)
 class RoundsTo(Reduction):
   """The first round whose value is the target or better; inf if none is."""
 
@@ -134,23 +144,56 @@ class RoundsTo(Reduction):
   target: float
 
   def apply(self, frame, metric, higher_is_better=True):
-    values = _values(frame, metric)
+    values = self._curve(_values(frame, metric))
     there = values >= self.target if higher_is_better else values <= self.target
-    return float(frame['round'][there].min()) if there.any() else math.inf
+    rounds = frame['round'].reindex(values.index)
+    return float(rounds[there].min()) if there.any() else math.inf
+
+  def _curve(self, values: Any) -> Any:
+    """The values by round in which the target is looked for."""
+    return values
 
 
 @dataclasses.dataclass(frozen=True)
 class SecondsTo(RoundsTo):
-  """Seconds of training up to the round of `RoundsTo`, from `round_time`."""
+  """Seconds up to the round of `RoundsTo`: of training, from `round_time`.
+
+  Attributes:
+    TIMES: The columns that make up a round's time.
+  """
 
   FORM = 'seconds_to:{target}'
+  TIMES: ClassVar[tuple[str, ...]] = ('round_time',)
 
   def apply(self, frame, metric, higher_is_better=True):
     reached = super().apply(frame, metric, higher_is_better)
-    seconds = frame[column(frame, 'round_time')]
+    seconds = sum(frame[column(frame, name)] for name in self.TIMES)
     if math.isinf(reached):
       return reached
     return float(seconds[frame['round'] <= reached].sum())
+
+
+@dataclasses.dataclass(frozen=True)
+class SmoothRoundsTo(RoundsTo):
+  """`RoundsTo` of the mean of the latest evaluations.
+
+  Attributes:
+    window: Evaluations that are averaged; fewer at the beginning.
+  """
+
+  FORM = 'rounds_to:{target}:smooth:{window}'
+  window: int
+
+  def _curve(self, values):
+    return _smoothed(values, self.window)
+
+
+@dataclasses.dataclass(frozen=True)
+class SmoothSecondsTo(SecondsTo, SmoothRoundsTo):
+  """Seconds up to that round, of whole rounds: evaluation is part of them."""
+
+  FORM = 'seconds_to:{target}:smooth:{window}'
+  TIMES = ('round_time', 'evaluation_time')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,12 +219,22 @@ class Smooth(Reduction):
       )
 
   def apply(self, frame, metric, higher_is_better=True):
-    evaluated = _values(frame, metric).dropna()
-    smooth = evaluated.rolling(self.window, min_periods=1).mean()
+    smooth = _smoothed(_values(frame, metric), self.window)
     return _over_last(frame, smooth, self.rounds, self.statistic)
 
 
-_KINDS = (Last, Best, At, Median, RoundsTo, SecondsTo, Smooth)
+_KINDS = (
+    Last,
+    Best,
+    At,
+    Median,
+    Mean,
+    RoundsTo,
+    SecondsTo,
+    SmoothRoundsTo,
+    SmoothSecondsTo,
+    Smooth,
+)
 
 
 def parse(text: str) -> Reduction:
@@ -212,6 +265,11 @@ def parse(text: str) -> Reduction:
 
 def _values(frame, metric) -> Any:
   return frame[column(frame, metric)].astype(float)
+
+
+def _smoothed(values, window) -> Any:
+  """The mean of the latest evaluations, of each evaluation."""
+  return values.dropna().rolling(window, min_periods=1).mean()
 
 
 def _over_last(frame, values, count, statistic) -> float:

@@ -76,7 +76,7 @@ def test_one_spelling():
 
 @pytest.mark.parametrize(
     'reduction',
-    ['', 'last', 'last:0', 'last:-1', 'last:x', 'best:2', 'at:', 'mean:3',
+    ['', 'last', 'last:0', 'last:-1', 'last:x', 'best:2', 'at:', 'mean:3', 'rounds_to:0.5:smooth:0',
      'rounds_to:x', 'smooth:3:max', 'smooth:3:last:2:median'],
 )
 def test_unknown_reduction_is_refused(reduction):
@@ -84,3 +84,24 @@ def test_unknown_reduction_is_refused(reduction):
   with pytest.raises(ValueError, match=named) as e:
     reductions.parse(reduction)
   assert '\n' not in str(e.value)
+
+
+def test_a_target_is_looked_for_in_the_smoothed_curve():
+  # Evaluated every second round; means of the latest two: 0.2, 0.4, 0.35, 0.5.
+  values = [math.nan, 0.2, math.nan, 0.6, math.nan, 0.1, math.nan, 0.9]
+  times = {'round_time': [1.0] * 8, 'evaluation_time': [0, 2.0] * 4}
+  frame = _frame(values, **times)
+  apply = lambda text: reductions.parse(text).apply(frame, 'validation/accuracy')
+  assert apply('rounds_to:0.5') == 4
+  assert apply('rounds_to:0.49:smooth:2') == 8
+  assert apply('rounds_to:0.39:smooth:2') == 4
+  assert apply('rounds_to:0.6:smooth:2') == math.inf
+  assert apply('seconds_to:0.5') == 4
+  # Of whole rounds, as the times beside which it stands.
+  assert apply('seconds_to:0.49:smooth:2') == 8 + 4 * 2
+  assert apply('seconds_to:0.39:smooth:2') == 4 + 2 * 2
+
+
+def test_mean_is_of_the_rounds_that_have_a_value():
+  frame = _frame([1.0, math.nan, 4.0])
+  assert reductions.parse('mean').apply(frame, 'validation/accuracy') == 2.5

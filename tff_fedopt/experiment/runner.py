@@ -260,19 +260,19 @@ class _Attempt:
     values = round_log.round_values(result.metrics)
     diverged = values.pop('diverged')
     row = {'round': result.round, **values}
-    for split, limit, wanted in (
-        ('validation', spec.validation_examples, due),
-        ('test', None, due and is_last and self._options.test),
+    task = program.task
+    for split, batches, wanted in (
+        ('validation', program.validation, due),
+        ('test', task.test, due and is_last and self._options.test),
     ):
       measured = dict.fromkeys(program.evaluate.metric_names)
       if wanted:
         measured = program.evaluate(
             rounds.model_weights(program.process, result.state),
-            getattr(program.task, split)(),
-            limit,
+            batches(),
         )
         if split == 'validation':
-          name = program.task.metric.name
+          name = task.metric.name
           self._bar.note(f'{name} {measured[name]:.4g}')
       row.update((f'{split}/{name}', v) for name, v in measured.items())
     return {**row, 'diverged': diverged}

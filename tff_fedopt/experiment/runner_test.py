@@ -16,6 +16,7 @@ import pytest
 
 from tff_fedopt import runtime
 from tff_fedopt.experiment import checkpoint
+from tff_fedopt.experiment import evaluation
 from tff_fedopt.experiment import program
 from tff_fedopt.experiment import rounds
 from tff_fedopt.experiment import run_dir
@@ -174,8 +175,9 @@ def test_kill_9_and_resume_is_the_uninterrupted_run(
   directory = tmp_path / 'killed'
   root = pathlib.Path(runner.__file__).parents[2]
   child = processes.run(
-      [sys.executable, '-c', _KILLED, directory],
+      ['-c', _KILLED, directory],
       seconds=200,
+      warm=True,
       cwd=root,
       env={**os.environ, 'PYTHONPATH': str(root)},
   )
@@ -418,3 +420,31 @@ def test_cohorts_by_chance(tmp_path, programs, monkeypatch):
 def test_settings_that_are_refused():
   with pytest.raises(ValueError, match='checkpoint_every: 0'):
     runner.RunOptions(checkpoint_every=0)
+
+
+def test_runs_of_any_seed_and_method_are_validated_on_one_sample(
+    tmp_path, monkeypatch, programs
+):
+  seen = []
+  evaluate = evaluation.Evaluator.__call__
+
+  def record(self, weights, dataset):
+    seen.append(np.concatenate([batch['x'].numpy() for batch in dataset]))
+    return evaluate(self, weights, dataset)
+
+  monkeypatch.setattr(evaluation.Evaluator, '__call__', record)
+  spec = _spec(rounds=1, validation_examples=4)
+  for k, changes in enumerate((
+      {},
+      {'seed': 5, 'algorithm': 'fedavg', 'hyperparameters': {}},
+      {'validation_seed': 1},
+  )):
+    runner.run_experiment(
+        dataclasses.replace(spec, **changes),
+        tmp_path / str(k),
+        options=runner.RunOptions(test=False),
+        programs=programs,
+    )
+  assert [len(rows) for rows in seen] == [4, 4, 4]
+  np.testing.assert_array_equal(seen[0], seen[1])
+  assert not np.array_equal(seen[0], seen[2])

@@ -39,7 +39,10 @@ class RunSpec:
       counts, wherever they are.
     task_options: Options of the task, by name; all of them once made.
     evaluate_every: Rounds between two evaluations; the last round always is.
-    validation_examples: Use only so many examples; None for all.
+    validation_examples: Evaluate on so many rows of the validation set only,
+      a sample; None for all.
+    validation_seed: Seed of that sample; its own, so that runs of other seeds
+      and methods are evaluated on the same rows.
     cohorts: How many clients take part, one of `sampling.COHORTS`: always
       `cohort_size`, or each client by itself and so many on average.
     participation: How likely each client is to take part: `equal`, `examples`
@@ -63,6 +66,7 @@ class RunSpec:
   task_options: Mapping[str, Any] = immutabledict.immutabledict()
   evaluate_every: int = 1
   validation_examples: int | None = None
+  validation_seed: int = 0
   cohorts: str = 'fixed'
   participation: Any = 'equal'
 
@@ -93,11 +97,15 @@ class RunSpec:
     for name in _FROM_TASK:
       if getattr(self, name) is None:
         self._set(name, info.default(name))
-    for name in (*_FROM_TASK, 'evaluate_every', 'validation_examples', 'seed'):
+    for name in (*_FROM_TASK, 'evaluate_every', 'validation_examples'):
       value = getattr(self, name)
       if value is None and name == 'validation_examples':
         continue
-      self._set(name, _whole(name, value, minimum=0 if name == 'seed' else 1))
+      self._set(name, _whole(name, value, minimum=1))
+    for name in ('seed', 'validation_seed'):
+      self._set(name, _whole(name, getattr(self, name), minimum=0))
+    if self.validation_examples is None:
+      self._set('validation_seed', 0)  # Nothing is drawn.
 
   def _set(self, name, value):
     object.__setattr__(self, name, value)
@@ -132,6 +140,8 @@ class RunSpec:
     hyperparameters = values.pop('hyperparameters')
     options = values.pop('task_options')
     del values['data_dir']
+    if self.validation_examples is None:
+      del values['validation_seed']
     values.update(hyperparameters)
     values.update((f'task option {n}', v) for n, v in options.items())
     return {name: v for name, v in values.items() if v is not None}

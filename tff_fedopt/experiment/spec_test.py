@@ -60,6 +60,7 @@ def test_what_decides_the_numbers_tells_runs_apart():
       _spec(task_options={'noise': 1}),
       _spec(evaluate_every=2),
       _spec(validation_examples=5),
+      _spec(validation_examples=5, validation_seed=1),
       _spec(cohorts='bernoulli'),
       _spec(participation='examples'),
       _spec(participation='{"a": 2}'),
@@ -80,6 +81,7 @@ def test_what_decides_the_numbers_tells_runs_apart():
             dict(hyperparameters={'local_steps': ' 5'}),
         ),
         ({}, dict(rounds=6, task_options={'noise': 0})),
+        ({}, dict(validation_seed=3)),
         (
             dict(participation='{"b": 2.0,\n "a": 0.5}'),
             dict(participation='{"a":0.5,"b":2}'),
@@ -90,6 +92,12 @@ def test_spellings_of_one_run_are_one_run(one, other):
   one, other = _spec(**one), _spec(**other)
   assert one == other and hash(one) == hash(other)
   assert one.fingerprint() == other.fingerprint()
+
+
+def test_a_sample_of_validation_examples_is_a_setting_of_the_run():
+  settings = _spec(validation_examples=5, seed=7).settings()
+  assert settings['validation_seed'] == 0  # Whatever the run's seed.
+  assert 'validation_seed' not in _spec().settings()
 
 
 def test_nothing_in_it_can_be_changed():
@@ -119,6 +127,7 @@ def test_nothing_in_it_can_be_changed():
         (dict(local_epochs=True), 'local_epochs: True; expected a whole'),
         (dict(seed=-1), 'seed: -1; expected 0 or more'),
         (dict(seed=None), 'seed: None; expected a whole number'),
+        (dict(validation_seed=-1), 'validation_seed: -1; expected 0 or more'),
         (dict(evaluate_every=0), 'evaluate_every: 0; expected 1 or more'),
         (dict(validation_examples=0), 'validation_examples: 0; expected 1'),
     ],

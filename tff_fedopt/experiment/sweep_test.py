@@ -156,8 +156,9 @@ sweep.run_all(specs, sys.argv[1], jobs=2)
 
 def test_no_process_outlives_a_killed_sweep(tmp_path, processes):
   parent = processes.start(
-      [sys.executable, '-c', _SWEEP.format(command=_TOY_JOB), tmp_path],
+      ['-c', _SWEEP.format(command=_TOY_JOB), tmp_path],
       seconds=240,
+      warm=True,
       cwd=_ROOT,
       env={**os.environ, 'PYTHONPATH': str(_ROOT)},
       stderr=subprocess.DEVNULL,

@@ -145,32 +145,43 @@ def test_synthetic_numbers_get_no_verdict_and_no_difference(tmp_path):
   assert 'Data: synthetic. Profile: quick.' in text
   assert 'match' not in text and 'differs' not in text
   assert '+2.0' not in text  # 80.0 − 78.0
-  assert 'not a reproduction' in text
+  # What stands between, beside each number.
+  rows = [line for line in text.splitlines() if 'not comparable: ' in line]
+  assert len(rows) == 5
+  assert all('synthetic data; rounds 25 of 4000; ' in row for row in rows)
+  assert all('client rate, server rate' in row for row in rows)
 
 
 @pytest.mark.parametrize(
-    'profile,data,rounds,verdict',
+    'row,value,profile,data,changes,verdict',
     [
-        ('paper', 'canonical', None, 'match'),
-        ('paper', 'subset', None, 'not compared'),
-        ('small', 'canonical', None, 'not compared'),
-        ('paper', 'canonical', 400, 'not compared'),
+        ('SO LR', 66.2, 'paper', 'canonical', {}, 'match'),
+        ('SO LR', 67.9, 'paper', 'canonical', {}, 'differs'),
+        ('SO LR', 66.2, 'paper', 'subset', {}, 'not compared'),
+        ('SO LR', 66.2, 'small', 'canonical', {}, 'not compared'),
+        ('SO LR', 66.2, 'paper', 'canonical', {'rounds': 400}, 'not compared'),
+        ('SO LR', 66.2, 'paper', 'canonical', {'seeds': (4,)}, 'not compared'),
+        ('SO LR', 66.2, 'paper', 'canonical', {'form': 'paper'}, 'not compared'),
+        # Its rates are a third party's.
+        ('CIFAR-10', 78.3, 'paper', 'canonical', {}, 'not compared'),
     ],
 )
 def test_verdict_only_for_the_published_setting(
-    tmp_path, profile, data, rounds, verdict
+    tmp_path, row, value, profile, data, changes, verdict
 ):
   result = _reduced(
       papers.get('afo_main'),
       tmp_path,
-      lambda run: {'value': 78.3, 'data': data},
-      rows=['CIFAR-10'],
+      lambda run: {'value': value, 'data': data},
+      rows=[row],
       columns=['FedYogi'],
       profile=profile,
-      rounds=rounds,
+      **changes,
   )
   assert result.cells[0].verdict == verdict
-  assert '+0.3' in markdown.render(result)
+  text = markdown.render(result)
+  assert ('+2.0' if verdict == 'differs' else '+0.3') in text
+  assert ('not comparable: ' in text) == (verdict == 'not compared')
 
 
 def test_missing_runs_are_not_run_and_never_agree(tmp_path):

@@ -10,6 +10,7 @@ import pytest
 from tff_fedopt.experiment import reductions
 from tff_fedopt.papers import scales
 from tff_fedopt.tables import plan as plan_lib
+from tff_fedopt.tables import reduce
 from tff_fedopt.tables import reference
 from tff_fedopt.tables import results as results_lib
 from tff_fedopt.tables import session
@@ -46,7 +47,7 @@ def _setting(rate):
       task='emnist_character',
       algorithm='fedavg',
       hyperparameters={'client_learning_rate': rate},
-      source='here',
+      source='guessed: here',
       rounds=4,
       cohort_size=2,
   )
@@ -132,6 +133,13 @@ _SECONDS = {
             {'column': 'round_time', 'reduction': reductions.Median()},
             2.5,
         ),
+        (
+            0.1,
+            (),
+            {'column': reduce.WHOLE, 'reduction': reductions.Mean()},
+            (9 + 2 + 3 + 4) / 4,  # Each evaluated, for a second.
+        ),
+        (0.1, (0.2,), {'relation': 'difference'}, -10.0),
         (0.1, (), {'column': 'bytes_up', 'scale': 0.001}, 0.8),
         (0.1, (), {'column': 'spread'}, 0.0625),
         (
@@ -231,7 +239,7 @@ def _measured_cell(column, base, **arguments):
       'r',
       column,
       quantity=spec.Quantity('half', 'm'),
-      measure=spec.Measure(_half_life, {'base': base, **arguments}, 'here'),
+      measure=spec.Measure(_half_life, {'base': base, **arguments}, 'guessed: here'),
   )
 
 
@@ -255,7 +263,7 @@ def test_measured_table_from_the_command_to_the_files(tmp_path, capsys):
   assert (first['ours_mean'], first['unit'], first['data']) == (
       '3', 'm', 'computed'
   )
-  assert first['setting'] == 'base=5' and first['setting_source'] == 'here'
+  assert first['setting'] == 'base=5' and first['setting_source'] == 'guessed: here'
   assert first['spec_sha'] != second['spec_sha']
   # What is there is not computed again.
   times = lambda: [
@@ -310,11 +318,11 @@ def test_stored_tolerances(tmp_path):
         (
             {
                 'candidates': [_setting(0.1)],
-                'measure': spec.Measure(_half_life, {}, ''),
+                'measure': spec.Measure(_half_life, {}, 'guessed: here'),
             },
             'not both',
         ),
-        ({'measure': spec.Measure(_half_life, {}, '')}, 'needs a quantity'),
+        ({'measure': spec.Measure(_half_life, {}, 'guessed: here')}, 'needs a quantity'),
         (
             {
                 'candidates': [_setting(0.1)],

@@ -54,7 +54,7 @@ def test_a_task_from_outside_is_trained_for_a_table(tmp_path, monkeypatch):
       task,
       'fedavg',
       {'client_learning_rate': 0.1},
-      'ours',
+      'guessed: ours',
       rounds=4,
       cohort_size=3,
       participation='examples',

@@ -11,15 +11,16 @@ import json
 import math
 from typing import Any
 
+from tasks import source
 from tff_fedopt.problems import in_numpy
 from tff_fedopt.problems import noisy_quadratics
-from tff_fedopt.problems import slopes
+from tff_fedopt.tables import slopes
 from tff_fedopt.tables import spec
 
 CLAIMS = 'Claims'
 SLOPES = 'Slopes on logarithmic scales'
 AGREEMENT = 'These runs in NumPy against the library'
-_SOURCE = 'ours'
+_SOURCE = source.guessed('the statements leave the problem and its sizes free')
 NOTES = (
     'Quadratic clients F_i(x) = ½ (x − m_i)ᵀ H_i (x − m_i) with curvatures from'
     ' 0.5 to 2 and axes of their own, in 4 dimensions; not convex: + 0.3 Σ cos 2x'
@@ -62,20 +63,34 @@ def cached(function: Callable[..., spec.Measured]):
 class Slope:
   """The slope of a measured number over one of its arguments, or its error."""
 
-  def __init__(self, function: Callable[..., spec.Measured], part: str):
-    """Keeps the function and which `part`: `slope` or `error`."""
+  def __init__(
+      self,
+      function: Callable[..., spec.Measured],
+      part: str,
+      relative: bool = False,
+  ):
+    """Keeps what it is the slope of.
+
+    Args:
+      function: What measures the number.
+      part: `slope`, or its standard `error`.
+      relative: Whether it is that of the number's logarithm over the value
+        itself, which may be 0 or less, and not over the value's logarithm.
+    """
     self._function, self._part = function, ('slope', 'error').index(part)
+    self._fit = slopes.semi_log if relative else slopes.log_log
     # By module and name a measurement is known.
     self.__module__ = function.__module__
-    self.__qualname__ = f'{function.__qualname__}.{part}'
+    kind = 'relative_' if relative else ''
+    self.__qualname__ = f'{function.__qualname__}.{kind}{part}'
 
   def __call__(self, seed: int, over: str, values: Sequence[float], **arguments):
-    """Measures at all values; returns the slope of log number over log value."""
+    """Measures at all values; returns the slope."""
     numbers = [
         self._function(seed=seed, **{over: v}, **arguments).value
         for v in values
     ]
-    found = slopes.log_log(values, numbers)[self._part]
+    found = self._fit(values, numbers)[self._part]
     return spec.Measured(found if abs(found) > 1e-9 else 0.0)
 
 
@@ -116,6 +131,8 @@ def sweep(
     symbol: str,
     values: Sequence[float],
     slope: str = '',
+    relative: bool = False,
+    fitted: Sequence[float] = (),
     **arguments: Any,
 ) -> list[spec.Cell]:
   """Returns the number at each value, and its slope with standard error.
@@ -130,6 +147,8 @@ def sweep(
     values: What it is set to.
     slope: The row in the panel of slopes, which says what theory says; '' for
       no slope.
+    relative: As `Slope` takes it.
+    fitted: The values that the slope is of; all if none are given.
     **arguments: The others.
   """
   cells = [
@@ -144,9 +163,9 @@ def sweep(
       for value in values
   ]
   if slope:
-    given = {'over': over, 'values': list(values), **arguments}
+    given = {'over': over, 'values': list(fitted or values), **arguments}
     cells += [
-        cell(SLOPES, slope, name, Slope(function, part), SLOPE, given)
+        cell(SLOPES, slope, name, Slope(function, part, relative), SLOPE, given)
         for part, name in (('slope', 'slope'), ('error', 'standard error'))
     ]
   return cells

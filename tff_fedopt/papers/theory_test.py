@@ -1,5 +1,7 @@
 """How tables of theory are laid out, and what they compare with."""
 
+import math
+
 import pytest
 
 from tff_fedopt import papers
@@ -30,6 +32,27 @@ def test_a_sweep_has_points_a_slope_and_its_error():
   slope = cells[-2].measure.function
   assert slope.__qualname__ == '_cube.slope'
   assert slope.__module__ == _cube.__module__
+
+
+def _decay(seed, x):
+  return spec.Measured(math.exp(-3 * x) + seed)
+
+
+def test_relative_slopes_are_of_chosen_values_and_have_a_name():
+  cells = theory.sweep(
+      'Decay', 'of x', _decay, theory.LOG, 'x', 'x', (-1, 0, 1, 900),
+      'ln over x', relative=True, fitted=(-1, 0, 1),
+  )
+  assert [c.column for c in cells[:4]] == ['x −1', 'x 0', 'x 1', 'x 900']
+  slope, error = cells[-2:]
+  values = [
+      c.measure.function(seed=0, **c.measure.arguments).value
+      for c in (slope, error)
+  ]
+  assert values == pytest.approx([-3, 0])
+  # Not that of logarithms over logarithms.
+  names = {theory.Slope(_decay, 'slope', r).__qualname__ for r in (False, True)}
+  assert names == {'_decay.slope', '_decay.relative_slope'}
 
 
 def test_measured_numbers_are_kept_by_their_arguments():

@@ -5,7 +5,6 @@ import pytest
 
 from tff_fedopt.problems import in_numpy
 from tff_fedopt.problems import noisy_quadratics
-from tff_fedopt.problems import slopes
 
 
 def _last(rounds):
@@ -149,16 +148,3 @@ def test_problems_share_their_first_clients_and_repeat():
   np.testing.assert_array_equal(first.x, second.x)
   # Copies have noise of their own.
   assert np.abs(first.x[0] - first.x[1]).max() > 1e-3
-
-
-def test_slopes():
-  assert slopes.log_log([1, 2, 4], [3, 12, 48]) == pytest.approx((2, 0))
-  # Residuals ±δ, ∓2δ, ±δ: no slope, error √(6 δ² / 1 / Σ x²).
-  d, x = 0.1, np.log(2)
-  slope, error = slopes.log_log([1, 2, 4], np.exp([d, -2 * d, d]))
-  assert slope == pytest.approx(0)
-  assert error == pytest.approx(np.sqrt(6 * d**2 / (2 * x**2)))
-  with pytest.raises(ValueError, match='three or more'):
-    slopes.log_log([1, 2], [1, 2])
-  with pytest.raises(ValueError, match='not above 0'):
-    slopes.log_log([1, 2, 3], [1, 0, 2])

@@ -4,7 +4,6 @@ import gc
 import os
 import resource
 import signal
-import sys
 import threading
 
 import numpy as np
@@ -417,7 +416,7 @@ os.wait()
 
 
 def test_devices_sockets_and_forks(processes):
-  process = processes.run([sys.executable, '-c', _DEVICES], seconds=240)
+  process = processes.run(['-c', _DEVICES], seconds=240, warm=True)
   lines = process.stdout.splitlines()
   assert lines[:2] == ['results 1', 'sockets 0 children 0'], process.stderr
   assert lines[2].startswith('forked TensorFlow cannot be used in a forked')

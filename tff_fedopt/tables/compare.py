@@ -42,7 +42,7 @@ def verdict(
     ours_std: Standard deviation over seeds; None for one seed.
     paper: The published mean; None if nothing was published.
     paper_std: The published standard deviation; None if there is none.
-    comparable: Whether data and setting are exactly the published ones.
+    comparable: Whether nothing stands between them, see `origin.Comparison`.
 
   Returns:
     One of the constants of this module.

@@ -108,36 +108,52 @@ def plan(
   rows = _labels(spec, 'row', options.rows, row_names)
   columns = _labels(spec, 'column', options.columns, {c.column for c in cells})
   seeds = options.seeds or spec.seeds[options.profile]
-  planned = []
-  for cell in cells:
-    if rows and not {cell.row, cell.panel} & rows:
-      continue
-    if columns and cell.column not in columns:
-      continue
-    if cell.measure:
-      calls = tuple(
-          measured_lib.MeasuredRun(cell.measure, seed) for seed in seeds
-      )
-      planned.append(PlannedCell(cell, measured=calls))
-      continue
-    candidates, baseline = (
-        tuple(
-            Candidate(
-                setting, tuple(run_spec(setting, options, s) for s in seeds)
-            )
-            for setting in settings
-        )
-        for settings in (cell.candidates, cell.baseline)
-    )
-    planned.append(PlannedCell(cell, candidates, baseline))
-  if not planned:
+  chosen = [
+      planned(cell, options, seeds)
+      for cell in cells
+      if (not rows or {cell.row, cell.panel} & rows)
+      and (not columns or cell.column in columns)
+  ]
+  if not chosen:
     raise ValueError(
         f'{spec.id} has no cell in row {" or ".join(sorted(rows))} and column'
         f' {" or ".join(sorted(columns))}'
     )
-  for cell in planned:
+  for cell in chosen:
     cell.published(spec.id)  # A wrong unit is said before anything is run.
-  return tuple(planned)
+  return tuple(chosen)
+
+
+def planned(
+    cell: spec_lib.Cell, options: Options, seeds: Sequence[int]
+) -> PlannedCell:
+  """Returns a cell with its runs.
+
+  Args:
+    cell: The cell.
+    options: As for `plan`.
+    seeds: One run of each candidate, or one measurement, a seed.
+
+  Raises:
+    ValueError: If a setting is refused.
+  """
+  if cell.measure:
+    return PlannedCell(
+        cell,
+        measured=tuple(
+            measured_lib.MeasuredRun(cell.measure, seed) for seed in seeds
+        ),
+    )
+  candidates, baseline = (
+      tuple(
+          Candidate(
+              setting, tuple(run_spec(setting, options, s) for s in seeds)
+          )
+          for setting in settings
+      )
+      for settings in (cell.candidates, cell.baseline)
+  )
+  return PlannedCell(cell, candidates, baseline)
 
 
 def run_spec(setting: spec_lib.Setting, options: Options, seed: int) -> Any:
@@ -154,7 +170,7 @@ def run_spec(setting: spec_lib.Setting, options: Options, seed: int) -> Any:
   from tff_fedopt.experiment import spec as run_spec_lib
 
   given = vars(setting) | {'rounds': options.rounds or setting.rounds}
-  for name in ('source', 'label'):
+  for name in ('source', 'sources', 'label'):
     del given[name]
   return run_spec_lib.RunSpec(
       **given, seed=seed, profile=options.profile, data_dir=options.data_dir

@@ -20,7 +20,7 @@ def _value(table, row, column, metric=None):
 
 def test_all_numbers_are_there():
   counts = collections.Counter(n.table for n in published.load())
-  assert sum(counts.values()) == 330
+  assert sum(counts.values()) == 337
   assert counts == {
       'afo_main': 35,
       'afo_lr_decay': 16,
@@ -29,10 +29,10 @@ def test_all_numbers_are_there():
       'la_table3': 6,
       'la_lr_grid': 2,
       'la_curves': 1,
-      'la_sync': 1,
+      'la_sync': 4,
       'la_cifar100': 3,
-      'init_table4': 56,
-      'init_table5': 56,
+      'init_table4': 59,
+      'init_table5': 57,
       'init_table6': 48,
       'init_table7': 28,
       'init_table8': 56,
@@ -68,6 +68,24 @@ def test_all_numbers_are_there():
             'rounds',
         ),
         ('la_table3', 'SO NWP', 'FedAvg', None, 14.19, None, '%'),
+        (
+            'la_sync',
+            'Shakespeare NCP',
+            'both AdaGrad, restart',
+            None,
+            57.85,
+            None,
+            '%',
+        ),
+        (
+            'init_table4',
+            'ResNet-18-GN FedInit over FedAvg',
+            '10%-100 Dir-0.1',
+            None,
+            3.42,
+            None,
+            '%',
+        ),
     ],
 )
 def test_spot_values(table, row, column, metric, value, std, unit):

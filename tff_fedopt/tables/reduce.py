@@ -8,9 +8,12 @@ import statistics
 from typing import Any, NamedTuple
 
 from tff_fedopt.experiment import reductions
+from tff_fedopt.tables import rate_grids
 from tff_fedopt.tables import spec as spec_lib
 
 _TIMES = ('round_time', 'evaluation_time')
+# A round with its evaluation, of the rounds that were evaluated.
+WHOLE = 'whole_round_time'
 
 
 class Numbers(NamedTuple):
@@ -52,8 +55,8 @@ def reduce(
   if planned.cell.measure:
     return _of_measurements(planned, results)
   quantity = planned.cell.quantity or _validation(metric)
-  if quantity.at_least is not None:
-    return _count(planned, quantity, metric, reduction, results)
+  if quantity.is_of_candidates:
+    return _of_candidates(planned, quantity, metric, reduction, results)
   best = _best(planned.candidates, metric, reduction, results)
   if best.status != 'done':
     return Numbers(best.status)
@@ -133,24 +136,42 @@ def _best(candidates, metric, reduction, results):
   return best or _Best(worst)
 
 
-def _count(planned, quantity, metric, reduction, results):
-  """The number of candidates that reach a value; those that diverge do not."""
-  counts = [0] * len(planned.candidates[0].runs)
-  provenance = {}
+def _of_candidates(planned, quantity, metric, reduction, results):
+  """A number of all candidates: NaN for that of a run that diverged."""
+  values, provenance = [], {}
   for candidate in planned.candidates:
     status, runs = _statuses(candidate, results)
     if status in ('not run', 'failed'):
       return Numbers(status)
-    if status == 'done':
+    done = [run.status == 'done' for run in runs]
+    if all(done):
       provenance = provenance or _provenance(runs[0])
-      for k, run in enumerate(runs):
-        value = _value(run, quantity, metric, reduction)
-        counts[k] += value >= quantity.at_least
-  return Numbers('done', tuple(map(float, counts)), provenance=provenance)
+    values.append([
+        _value(run, quantity, metric, reduction) if is_done else math.nan
+        for run, is_done in zip(runs, done)
+    ])
+  if quantity.of_grid is None:
+    by_seed = zip(*values)
+    found = (sum(v >= quantity.at_least for v in own) for own in by_seed)
+    return Numbers('done', tuple(map(float, found)), provenance=provenance)
+  found = rate_grids.numbers(
+      quantity.of_grid,
+      [
+          rate_grids.log_rates(candidate.setting.hyperparameters)
+          for candidate in planned.candidates
+      ],
+      values,
+      metric.higher_is_better,
+  )
+  if any(map(math.isnan, found)):
+    return Numbers('diverged')
+  return Numbers('done', found, provenance=provenance)
 
 
 def _relation(relation, ours, baseline):
   """How two numbers relate; NaN where neither reached its target."""
+  if relation == 'difference':
+    return ours - baseline
   if relation == 'speedup':
     ours, baseline = baseline, ours
   if not baseline or (math.isinf(ours) and math.isinf(baseline)):
@@ -186,10 +207,13 @@ def _frame(run, quantity, column):
   """The run's metrics, with times or what is the same in all rounds if needed.
   """
   frame = run.frame
-  if column in _TIMES or isinstance(
+  if column in (*_TIMES, WHOLE) or isinstance(
       quantity.reduction, reductions.SecondsTo
   ):
     frame = frame.merge(run.timing, on='round')
+    evaluated = frame.filter(like='validation/').notna().any(axis=1)
+    whole = frame['round_time'] + frame['evaluation_time']
+    frame = frame.assign(**{WHOLE: whole.where(evaluated)})
   if column not in frame:
     constant = _provenance(run).get(column)
     if constant is not None:

@@ -7,6 +7,7 @@ import statistics
 from typing import Any
 
 from tff_fedopt.tables import compare
+from tff_fedopt.tables import origin
 from tff_fedopt.tables import plan as plan_lib
 from tff_fedopt.tables import published
 from tff_fedopt.tables import reduce as reduce_lib
@@ -28,6 +29,8 @@ class CellResult:
     provenance: Of the first run: versions, commit, cores, task, data kind.
     paper: The published number, None if there is none.
     verdict: See `compare.verdict`.
+    obstacles: What stands between the number and the published one, see
+      `origin.Comparison`.
   """
 
   planned: plan_lib.PlannedCell
@@ -39,6 +42,7 @@ class CellResult:
   provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   paper: published.Published | None = None
   verdict: str = compare.NOT_RUN
+  obstacles: tuple[str, ...] = ()
 
   @property
   def cell(self) -> spec_lib.Cell:
@@ -92,6 +96,7 @@ def reduce(
     The table with its numbers; see `reduce.reduce` for the rule.
   """
   reduction = spec.reduction[options.profile]
+  comparison = origin.Comparison(spec, options)
   cells = []
   for plan_cell in planned:
     numbers = reduce_lib.reduce(
@@ -103,17 +108,22 @@ def reduce(
         **numbers._asdict(),
         paper=plan_cell.published(spec.id),
     )
-    cells.append(dataclasses.replace(result, verdict=_verdict(result, options)))
+    between = comparison.obstacles(
+        plan_cell,
+        result.provenance.get('data_kind'),
+        result.setting,
+    )
+    cells.append(
+        dataclasses.replace(
+            result,
+            verdict=_verdict(result, not between),
+            obstacles=between,
+        )
+    )
   return TableResult(spec, options, tuple(cells))
 
 
-def _verdict(result, options):
-  kind = result.provenance.get('data_kind')
-  comparable = kind == 'computed' or (
-      options.profile == 'paper'
-      and kind == 'canonical'
-      and not options.rounds
-  )
+def _verdict(result, comparable):
   paper = result.paper
   return compare.verdict(
       result.status,

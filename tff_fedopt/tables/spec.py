@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 from typing import Any
 
+from tasks import source as source_lib
 from tasks import task as task_lib
 from tff_fedopt.experiment import reductions
+from tff_fedopt.tables import rate_grids
 
 # For tables whose cells have several candidates.
 TUNE_NOTE = (
@@ -18,7 +20,7 @@ TUNE_NOTE = (
     ' training metric, not the best validation metric.'
 )
 KINDS = ('table', 'heatmap', 'sensitivity', 'curves', 'measured')
-RELATIONS = ('', 'ratio', 'speedup', 'gain')
+RELATIONS = ('', 'ratio', 'speedup', 'gain', 'difference')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,8 +34,8 @@ class Setting:
     task: Name of the task.
     algorithm: Name of the algorithm.
     hyperparameters: Name to value, in the library's names.
-    source: Where the hyperparameters come from: the citation of a published
-      value, or `ours-tuned (...)` with the grid that was searched.
+    source: Where what is given here comes from, but for what `sources` names; a
+      `tasks.source.Source` or its text.
     rounds: Number of rounds.
     cohort_size: Clients per round.
     batch_size: Examples per local step.
@@ -44,12 +46,14 @@ class Setting:
     label: Names the setting among the candidates of one cell.
     cohorts: `fixed`, or `bernoulli`: `cohort_size` on average.
     participation: How likely each client is to take part.
+    sources: Where single settings come from, by the names of
+      `RunSpec.settings`. What is left to the task has the task's source.
   """
 
   task: str
   algorithm: str
   hyperparameters: Mapping[str, Any]
-  source: str
+  source: source_lib.Source
   rounds: int | None = None
   cohort_size: int | None = None
   batch_size: int | None = None
@@ -60,6 +64,12 @@ class Setting:
   label: str = ''
   cohorts: str = 'fixed'
   participation: str = 'equal'
+  sources: Mapping[str, source_lib.Source] = dataclasses.field(
+      default_factory=dict
+  )
+
+  def __post_init__(self):
+    object.__setattr__(self, 'source', _parsed(self.source))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,14 +91,16 @@ class Quantity:
     target_is_below: For reductions to a target: whether the column falls to
       it; None for the direction of the task's metric.
     relation: To the number of the cell's baseline: `ratio` (ours / baseline),
-      `speedup` (baseline / ours), `gain` (100 (ours / baseline − 1)); '' for
-      the number itself.
+      `speedup` (baseline / ours), `gain` (100 (ours / baseline − 1)),
+      `difference` (ours − baseline); '' for the number itself.
     at_least: The number of candidates whose number is this or more, in place
       of the best candidate's number.
+    of_grid: Likewise, a rule for the candidates as a grid of rates.
     decimals: Digits after the point.
     tolerance: Relative tolerance of the reference check, None for the default;
       inf for what depends on the machine.
     logarithmic: Whether curves have a logarithmic axis.
+    source: Where its own reduction or number to reach comes from.
   """
 
   name: str
@@ -100,9 +112,11 @@ class Quantity:
   target_is_below: bool | None = None
   relation: str = ''
   at_least: float | None = None
+  of_grid: rate_grids.Rule | None = None
   decimals: int = 1
   tolerance: float | None = None
   logarithmic: bool = False
+  source: source_lib.Source | None = None
 
   def __post_init__(self):
     _check_reduction(self.name, self.reduction)
@@ -123,6 +137,11 @@ class Quantity:
     return self.name
 
   @property
+  def needs_source(self) -> bool:
+    """Whether it has a choice of its own."""
+    return self.reduction is not None or self.is_of_candidates
+
+  @property
   def is_to_target(self) -> bool:
     """Whether the number says when a target was reached."""
     return self.reduction is not None and self.reduction.is_to_target
@@ -131,8 +150,13 @@ class Quantity:
   def has_curve(self) -> bool:
     """Whether the number is one of a curve over the rounds."""
     return not (
-        self.is_to_target or self.relation or self.at_least is not None
+        self.is_to_target or self.relation or self.is_of_candidates
     )
+
+  @property
+  def is_of_candidates(self) -> bool:
+    """Whether the number is one of all candidates together."""
+    return self.at_least is not None or self.of_grid is not None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,12 +182,20 @@ class Measure:
       must be a function of its arguments alone.
     arguments: Name to value, values of JSON: they are the cell's settings, and
       a change makes stored numbers stale.
-    source: Where the arguments come from.
+    source: Where the arguments come from, but for what `sources` names; a
+      `tasks.source.Source` or its text.
+    sources: Where single arguments come from.
   """
 
   function: Callable[..., Measured]
   arguments: Mapping[str, Any]
-  source: str
+  source: source_lib.Source
+  sources: Mapping[str, source_lib.Source] = dataclasses.field(
+      default_factory=dict
+  )
+
+  def __post_init__(self):
+    object.__setattr__(self, 'source', _parsed(self.source))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -233,6 +265,8 @@ class TableSpec:
     notes: Lines under the table: choices a reader must know.
     check_rows: Rows whose quick numbers are re-run by the reference check.
     figures: Name to a function that draws a further figure of the result.
+    sources: Where, in the profile `paper`, `seeds`, `reduction` and `split` (that
+      validation is shown) come from.
   """
 
   id: str
@@ -255,6 +289,9 @@ class TableSpec:
   figures: Mapping[str, Callable[[Any], Any]] = dataclasses.field(
       default_factory=dict
   )
+  sources: Mapping[str, source_lib.Source] = dataclasses.field(
+      default_factory=dict
+  )
 
   def __post_init__(self):
     if self.kind not in KINDS:
@@ -265,6 +302,12 @@ class TableSpec:
         raise ValueError(f'{self.id}: no {name} for {sorted(missing)}')
     for reduction in self.reduction.values():
       _check_reduction(self.id, reduction)
+
+  def source_of(self, name: str, profile: str) -> source_lib.Source | None:
+    """Where `seeds`, `reduction` or `split` comes from, None if nobody says."""
+    if profile != 'paper' and name != 'split':
+      return source_lib.REDUCED
+    return self.sources.get(name)
 
   def cells(self, profile: str, form: str | None = None) -> tuple[Cell, ...]:
     """Returns the cells of a profile, checked for double keys.
@@ -294,6 +337,12 @@ class TableSpec:
     if len(set(keys)) != len(keys):
       raise ValueError(f'{self.id}: two cells have the same key')
     return cells
+
+
+def _parsed(given):
+  if isinstance(given, source_lib.Source):
+    return given
+  return source_lib.Source.parse(given)
 
 
 def _check_reduction(name, given):

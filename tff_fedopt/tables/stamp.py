@@ -16,7 +16,7 @@ from tff_fedopt.experiment import identity
 from tff_fedopt.tables import plan as plan_lib
 
 # Of a quantity, what decides only how the number is shown or compared.
-_SHOWN = ('decimals', 'tolerance', 'logarithmic')
+_SHOWN = ('decimals', 'tolerance', 'logarithmic', 'source')
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,13 +5,22 @@ The fixture `processes` (made known by the root's conftest.py) starts them:
     result = processes.run([sys.executable, '-c', code], seconds=60)
     with processes.start(['bash', 'x.sh'], stdout=subprocess.PIPE) as process:
       ...
+
+A Python whose start is not what is tested need not import TensorFlow itself:
+
+    result = processes.run(['-c', code], seconds=60, warm=True)
 """
 
 from collections.abc import Iterator, Sequence
 import contextlib
+import ctypes
+import functools
+import json
 import os
 import signal
+import socket
 import subprocess
+import sys
 import threading
 from typing import Any
 import uuid
@@ -19,10 +28,63 @@ import uuid
 import pytest
 
 from tff_fedopt.testing import pids
+from tff_fedopt.testing import warm_python
 
 # Every process below a test inherits it, also one in a session of its own.
 MARK = 'TFF_FEDOPT_TEST'
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+@functools.cache
+def _warm_python() -> socket.socket:
+  """Starts this test process's warm Python; it ends with this process."""
+  ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+  with its:
+    subprocess.Popen(
+        [sys.executable, '-I', warm_python.__file__, str(its.fileno()), MARK],
+        env={**os.environ, MARK: warm_python.NO_MARK},
+        pass_fds=[its.fileno()],
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+  return ours
+
+
+class _Warm(subprocess.Popen):
+  """A process that the warm Python forks."""
+
+  def __init__(self, arguments, *, ignored, blocked, **options):
+    self._signals = dict(ignored=[*ignored], blocked=[*blocked])
+    super().__init__(arguments, **options)
+
+  # The step of Popen that starts something; the others are of its pipes.
+  def _execute_child(self, args, *options):
+    folder, variables = options[4:6]
+    p2cread, _, _, c2pwrite, _, errwrite = pipes = options[9:15]
+    message = dict(
+        arguments=[os.fspath(a) for a in args],
+        folder=os.path.abspath(folder or '.'),
+        variables=dict(variables),
+        cores=[*os.sched_getaffinity(0)],
+        **self._signals,
+    )
+    files = [
+        number if given == -1 else given
+        for number, given in enumerate((p2cread, c2pwrite, errwrite))
+    ]
+    server = _warm_python()
+    libc = ctypes.CDLL(None)
+    # Whoever loses its parent becomes our child.
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+      socket.send_fds(server, [json.dumps(message).encode()], files)
+      self.pid = int(server.recv(20))
+      assert server.recv(20) == b'adopted'
+    finally:
+      libc.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+    self._child_created = True
+    self._close_pipe_fds(*pipes)
 
 
 class Processes:
@@ -40,6 +102,7 @@ class Processes:
       seconds: float,
       ignored: Sequence[signal.Signals] = (),
       blocked: Sequence[signal.Signals] = (),
+      warm: bool = False,
       **options,
   ) -> subprocess.Popen:
     """Starts a process in a session of its own.
@@ -50,20 +113,27 @@ class Processes:
       ignored: Signals that it inherits as ignored. Those that this process
         ignores itself, as whatever a shell runs in its background, are not.
       blocked: Signals that it inherits as blocked.
+      warm: Whether the command is arguments (`-c` or `-m` first) of a Python
+        that has already imported TensorFlow and TFF.
       **options: Of `subprocess.Popen`.
 
     Returns:
       The process.
     """
     environment = {**options.pop('env', os.environ), MARK: self._mark}
-    with _handed_on(ignored, blocked):
-      process = subprocess.Popen(
-          command,
-          env=environment,
-          start_new_session=True,
-          restore_signals=signal.SIGPIPE not in ignored,
-          **options,
+    if warm:
+      process = _Warm(
+          command, env=environment, ignored=ignored, blocked=blocked, **options
       )
+    else:
+      with _handed_on(ignored, blocked):
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            start_new_session=True,
+            restore_signals=signal.SIGPIPE not in ignored,
+            **options,
+        )
     timer = threading.Timer(seconds, self._expire, [process, seconds])
     timer.daemon = True
     timer.start()

@@ -72,19 +72,101 @@ def _in_background():
   signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
+@pytest.mark.parametrize('warm', [False, True])
 @pytest.mark.parametrize('given', [(), ('SIGINT', 'SIGTERM', 'SIGHUP')])
 def test_signals_are_as_asked_whatever_they_are_here(
-    processes, in_background, given
+    processes, in_background, given, warm
 ):
   del in_background
   for way in ('ignored', 'blocked'):
     numbers = [signal.Signals[name] for name in given]
     result = processes.run(
-        [sys.executable, '-c', _STATE], seconds=60, **{way: numbers}
+        ['-c', _STATE] if warm else [sys.executable, '-c', _STATE],
+        seconds=60,
+        warm=warm,
+        **{way: numbers},
     )
     expected = {'ignored': '', 'blocked': ''}
     expected[way] = ','.join(sorted(given) if way == 'blocked' else given)
     assert result.stdout == '{ignored}\n{blocked}\n'.format(**expected)
+
+
+_WARM = """
+import os, sys
+ready = 'tensorflow_federated' in sys.modules
+import tensorflow as tf
+print(ready, __name__, *sys.argv[1:], os.environ['GIVEN'], os.getcwd())
+print(sys.stdin.read(), float(tf.reduce_sum(tf.ones([2, 3]))))
+"""
+
+
+def test_a_warm_python_becomes_what_is_asked(processes, tmp_path):
+  other = processes.start(
+      ['-c', 'import time; time.sleep(600)'], seconds=60, warm=True
+  )
+  with processes.start(
+      ['-c', _WARM, 'a', tmp_path],
+      seconds=60,
+      warm=True,
+      cwd=tmp_path,
+      env={'GIVEN': 'this'},
+      stdin=subprocess.PIPE,
+      stdout=subprocess.PIPE,
+      text=True,
+  ) as process:
+    assert set(processes.running()) == {other.pid, process.pid}
+    assert os.getsid(process.pid) == process.pid
+    out, _ = process.communicate('read')
+  assert process.returncode == 0
+  assert out.splitlines() == [
+      f'True __main__ a {tmp_path} this {tmp_path}',
+      'read 6.0',
+  ]
+  processes.end()
+  assert other.wait() == -signal.SIGKILL
+
+
+def test_a_warm_python_runs_modules(processes):
+  result = processes.run(['-m', 'base64', '-t'], seconds=60, warm=True)
+  assert result.returncode == 0, result.stderr
+  assert 'Aladdin' in result.stdout
+
+
+_ENDINGS = """
+import atexit, os, signal, sys
+atexit.register(print, 'exits')
+{end}
+"""
+
+
+@pytest.mark.parametrize(
+    'end, code, out, err',
+    [
+        ('pass', 0, 'exits\n', ''),
+        ('sys.exit(7)', 7, 'exits\n', ''),
+        ('sys.exit("why")', 1, 'exits\n', 'why'),
+        ('raise ValueError("x")', 1, 'exits\n', 'ValueError: x'),
+        (
+            'os.kill(os.getpid(), signal.SIGINT); signal.pause()',
+            -signal.SIGINT,
+            'exits\n',
+            'KeyboardInterrupt',
+        ),
+        (
+            'os.kill(os.getpid(), signal.SIGTERM); signal.pause()',
+            -signal.SIGTERM,
+            '',
+            '',
+        ),
+    ],
+)
+def test_a_warm_python_ends_as_any(processes, end, code, out, err):
+  result = processes.run(
+      ['-c', _ENDINGS.format(end=end)], seconds=60, warm=True
+  )
+  assert (result.returncode, result.stdout) == (code, out)
+  # What TFF says when it is imported and not used comes last.
+  assert err in result.stderr
 
 
 def test_what_the_product_starts_counts(processes, monkeypatch):

@@ -10,6 +10,8 @@ authors did.
 from collections.abc import Sequence
 import dataclasses
 
+from tasks import source as source_lib
+
 
 @dataclasses.dataclass(frozen=True)
 class _Tuning:
@@ -28,7 +30,7 @@ class _Tuning:
   best: dict[str, tuple[float, float]]
 
   @property
-  def source(self) -> str:
+  def source(self) -> source_lib.Source:
     return tuned_on(self.clients, self.servers, self.rounds)
 
 
@@ -39,11 +41,10 @@ def listed(numbers: Sequence[float]) -> str:
 
 def tuned_on(
     clients: Sequence[float], servers: Sequence[float], rounds: int
-) -> str:
+) -> source_lib.Source:
   """Says as a setting's source which rates were tried, in log10."""
-  return (
-      f'ours-tuned (client {listed(clients)} × server {listed(servers)},'
-      f' {rounds} rounds)'
+  return source_lib.tuned(
+      f'client {listed(clients)} × server {listed(servers)}, {rounds} rounds'
   )
 
 

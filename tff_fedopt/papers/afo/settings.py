@@ -6,6 +6,7 @@ Rates and τ are base-10 logarithms, as published.
 from typing import Any
 
 import tasks
+from tasks import source
 from tff_fedopt.experiment import reductions
 from tff_fedopt.papers import scales
 
@@ -28,10 +29,48 @@ METHODS = {
 }
 ADAPTIVE = ('FedAdagrad', 'FedAdam', 'FedYogi')
 
-_OFFICIAL = (
-    'google-research/federated, optimization/docs/hyperparameters.md'
+PAPER = source.published(
+    'Adaptive Federated Optimization, Algorithms 1 and 2, experiments'
 )
-_FLOWER = 'Flower, baselines/adaptive_federated_optimization, conf/cifar10'
+_FLOWER = source.guessed(
+    "a third party's configuration (Flower,"
+    ' baselines/adaptive_federated_optimization, conf/cifar10): the authors\''
+    ' list leaves CIFAR-10 out'
+)
+# What all runs have, unless a table says otherwise.
+BASE = {
+    **dict.fromkeys(
+        (
+            'form',
+            'client_learning_rate_schedule',
+            'weight_decay',
+            'client_optimizer',
+            'local_steps',
+            'relaxation',
+            'track_consistency',
+            'client_state',
+            'correction',
+            'beta1',
+        ),
+        PAPER,
+    ),
+    **dict.fromkeys(
+        ('server_momentum', 'cohorts', 'participation'), source.OFFICIAL_LIST
+    ),
+    **dict.fromkeys(
+        ('client_weighting', 'evaluate_every', 'validation_examples'),
+        source.OFFICIAL,
+    ),
+}
+OF_TABLES = {
+    'seeds': source.OFFICIAL_LIST,
+    'reduction': source.published(
+        'Adaptive Federated Optimization, main results table'
+    ),
+    'split': source.published(
+        'Adaptive Federated Optimization, main results table'
+    ),
+}
 
 # (η_l, η, τ): tuned by the authors; CIFAR-10 from a third party's
 # configuration, since the authors' list leaves that task out.
@@ -102,10 +141,31 @@ def published_grid(task_label: str) -> tuple[list[float], list[float]]:
   return half_decades(-3, 0.5), half_decades(-3, 1)
 
 
-def tuned(task_label: str, method: str) -> tuple[float, float, Any, str]:
+def tuned(
+    task_label: str, method: str
+) -> tuple[float, float, Any, source.Source]:
   """Returns the published (η_l, η, τ, source) of a cell; τ may be None."""
-  source = _FLOWER if task_label == 'CIFAR-10' else _OFFICIAL
-  return (*_PUBLISHED[task_label][method], source)
+  where = _FLOWER if task_label == 'CIFAR-10' else source.OFFICIAL_LIST
+  return (*_PUBLISHED[task_label][method], where)
+
+
+def sources(form: str, rates: source.Source) -> dict[str, source.Source]:
+  """Returns where hyperparameters and the course of runs come from.
+
+  Args:
+    form: `code` or `paper`, of an adaptive server.
+    rates: Where η_l, η and τ come from.
+  """
+  of_form = source.OFFICIAL_LIST if form == 'code' else PAPER
+  return {
+      **BASE,
+      **dict.fromkeys(
+          ('client_learning_rate', 'server_learning_rate', 'tau'), rates
+      ),
+      **dict.fromkeys(
+          ('form', 'beta2', 'bias_correction', 'initial_accumulator'), of_form
+      ),
+  }
 
 
 def hyperparameters(

@@ -103,6 +103,37 @@ def test_tables_share_runs():
   assert runs['init_table8'] <= runs['init_table4']
 
 
+def test_times_beside_the_published_ones_are_of_whole_rounds():
+  """As the authors' clock; those without evaluation stand apart."""
+  table = papers.get('init_table7')
+  published, own = {}, {}
+  for planned in _plan('init_table7', 'paper'):
+    quantity = planned.cell.quantity
+    where = published if planned.published('init_table7') else own
+    where.setdefault(planned.cell.panel, set()).add(
+        (quantity.column, str(quantity.reduction))
+    )
+    assert {run.task_options['alpha'] for run in planned.runs} == {0.1}
+    assert {run.evaluate_every for run in planned.runs} == {1}
+  whole, training = ('whole_round_time', 'mean'), ('round_time', 'median')
+  assert published == {'seconds': {whole}, 'factor': {whole}}
+  assert own == {
+      'seconds of training': {training}, 'factor of training': {training}
+  }
+  assert any('Dir-0.1 for both shares' in note for note in table.notes)
+
+
+@pytest.mark.parametrize('profile', ['quick', 'small', 'paper'])
+def test_targets_are_looked_for_in_the_smoothed_curve(profile):
+  """The filter is that of the other tables."""
+  window = papers.get('init_table4').reduction[profile].window
+  assert window > 1
+  for planned in _plan('init_table8', profile):
+    reduction = planned.cell.quantity.reduction
+    assert reduction.window == window
+    assert str(reduction).endswith(f':smooth:{window}')
+
+
 def test_every_setting_is_accepted():
   for method in settings.METHODS:
     for form in ('paper', 'code'):

@@ -3,10 +3,90 @@
 import dataclasses
 from typing import Any
 
+from tasks import source
+from tff_fedopt.experiment import reductions
 from tff_fedopt.papers import scales
 from tff_fedopt.tables import spec
 
-FL_SIMULATOR = "FL-Simulator's defaults, the authors' code"
+_PAPER = source.published('FedInit, Section 5.1')
+_CODE = source.code('woodenchild95/FL-Simulator, 502bec6, its defaults')
+_FIGURE2 = source.guessed('not published by method; Figure 2 suggests it')
+_NOISE = source.guessed('the paper has both noises, but gives no strengths')
+# What all runs have, unless a cell says otherwise.
+_BASE = {
+    **dict.fromkeys(
+        (
+            'rounds',
+            'client_learning_rate',
+            'client_learning_rate_schedule',
+            'server_learning_rate',
+            'cohort_size',
+            'track_consistency',
+            'task option alpha',
+            'task option clients',
+            'task option labels',
+            'task option unlabelled',
+            'task option temperature',
+            'task option unlabelled_weight',
+            'task option model',
+            'task option network',
+            'task option pooled',
+            'task option beta',
+        ),
+        _PAPER,
+    ),
+    **dict.fromkeys(
+        (
+            'form',
+            'client_weighting',
+            'weight_decay',
+            'max_gradient_norm',
+            'client_optimizer',
+            'client_state',
+            'correction',
+            'local_steps',
+            'relaxation',
+            'beta1',
+            'beta2',
+            'tau',
+            'initial_accumulator',
+            'bias_correction',
+            'rho',
+            'alpha',
+            'option',
+            'local_epochs',
+            'batch_size',
+            'evaluate_every',
+            'validation_examples',
+            'cohorts',
+            'participation',
+            'task option partition',
+            'task option images',
+            'task option crop',
+            'task option groups',
+            'task option weight_decay',
+        ),
+        _CODE,
+    ),
+    **dict.fromkeys(
+        ('task option client_noise', 'task option class_noise'), _NOISE
+    ),
+    'task option partition_seed': source.guessed(
+        "the authors' split has the seed of the run; here all runs share one"
+    ),
+}
+OF_TABLES = {
+    'seeds': source.guessed(
+        "three repetitions are published, their seeds are not; the code's"
+        ' default is 20'
+    ),
+    'reduction': source.guessed(
+        'the last 50 rounds are published; the filter that smooths is not'
+    ),
+    'split': source.code(
+        'woodenchild95/FL-Simulator, 502bec6: all test images, every round'
+    ),
+}
 # What Table 6 adds to each method is not published; Figure 2 suggests these.
 _RELAXATION = {
     'FedAvg': 0.1,
@@ -77,11 +157,19 @@ _SCALES = {
     'small': scales.Scale(
         80, 10, 10, local_epochs=1, batch_size=25, task_options={'clients': 20}
     ),
-    'paper': scales.Scale(None, 10, 1, local_epochs=5),
+    'paper': scales.Scale(None, 10, 1, local_epochs=5, source=_CODE),
 }
 # Cuts the local epochs short.
 _LOCAL_STEPS = {'small': '5'}
 SEEDS = scales.seeds(20, 21, 22)
+# Kernel and length of the published smoothing are unknown; this is a mean.
+SMOOTHED = {
+    'quick': reductions.Smooth(3, 10, 'max'),
+    'small': reductions.Smooth(2, 50, 'max'),
+    'paper': reductions.Smooth(5, 50, 'max'),
+}
+# Standard deviation of both noises.
+NOISE = 0.1
 # Client rate of the quick Figure 2. At the published 0.1 a model of 60 rounds
 # moves so much between two visits of a client that what it remembers is noise.
 SLOW = 0.03
@@ -143,16 +231,33 @@ def setting(
   algorithm, values = hyperparameters(method, form, relaxed)
   if profile in _LOCAL_STEPS and not local_epochs:
     values['local_steps'] = _LOCAL_STEPS[profile]
-  source = FL_SIMULATOR
-  if relaxed or 'relaxation' in changed:
-    source += '; the relaxation is ours, after Figure 2'
+  sources = dict(_BASE)
+  if form == 'paper':
+    sources.update(dict.fromkeys(('form', 'cohorts'), _PAPER))
+  if 'relaxation' in changed:
+    sources['relaxation'] = source.published('FedInit, Figures 1 and 2')
+  elif relaxed:
+    sources['relaxation'] = _FIGURE2
   if 'client_learning_rate' in changed:
-    source += '; the client rate is ours'
+    sources['client_learning_rate'] = source.REDUCED
+  if 'local_steps' in values:
+    sources['local_steps'] = source.REDUCED
+  if local_epochs:
+    sources['local_epochs'] = source.guessed(
+        'Figure 1 goes over K; at which values is unknown'
+    )
+  if scale.rounds is None:
+    sources['rounds'] = _PAPER
+  if network == 'VGG-11':
+    sources['task option network'] = source.guessed(
+        'VGG-11 is named; its form was never published'
+    )
   return scale.setting(
       task=task,
       algorithm=algorithm,
       hyperparameters={**values, **changed},
-      source=source,
+      source=_CODE,
+      sources=sources,
       rounds=scale.rounds or _PUBLISHED_ROUNDS[task],
       batch_size=scale.batch_size or where.batch_size,
       local_epochs=local_epochs or scale.local_epochs,
@@ -165,8 +270,8 @@ def setting(
           'network': NETWORKS[network],
           # The optimizer's, in the hyperparameters, takes its place.
           'weight_decay': 0.0,
-          'client_noise': 0.1,
-          'class_noise': 0.1,
+          'client_noise': NOISE,
+          'class_noise': NOISE,
           **scale.task_options,
       },
   )

@@ -22,7 +22,9 @@ TOY_NOTES = (
     '10 clients, quadratics with curvatures from 0.5 to 2 and axes of their own'
     ' in 4 dimensions, minimisers of standard deviation 1, no noise; 5 local steps'
     ' of rate 0.02, 200 rounds. Δ: mean over all clients of ‖x − last local'
-    ' model‖², of the last 50 rounds. not convex: + 0.3 Σ cos 2x. ∞: diverged.',
+    ' model‖², of the last 50 rounds. not convex: + 0.3 Σ cos 2x. ∞: diverged.'
+    ' Slopes of ln Δ over β: least squares from β −0.2 to 0.15, with standard'
+    ' errors from the residuals.',
     'In NumPy; init_theory says how far that is from the library.',
 )
 NOTES = (
@@ -34,6 +36,9 @@ NOTES = (
     'Stability: ‖x − x̃‖ after 60 rounds with η_l = 0.1 / (1 + t), where one'
     ' client’s minimiser differs by 0.1; not convex, mean of 16 draws of cohorts'
     ' of 5 of 10 clients. Gain: 1 − that at β 0.1 over that at β 0.',
+    'The excess risk is optimisation error plus generalisation error: the first'
+    ' is seen in gradients, the second in stability. Of ln … over β: least squares'
+    ' over β from −0.2 to 0.15, a relative change by unit of β.',
 )
 
 
@@ -87,6 +92,49 @@ def distance(seed, beta, steps, rate, rounds, cohort=_CLIENTS) -> spec.Measured:
   *_, last = _rounds(problem, _plan(seed, cohort, steps), rounds, rate, beta)
   value = float(np.linalg.norm(last.x - problem.optimum))
   return spec.Measured(value if value < _DIVERGED else float('inf'))
+
+
+def _is_stable(seed, beta, shared):
+  return np.isfinite(divergence(seed=seed, beta=beta, **shared).value)
+
+
+def largest_stable(seed, highest, **shared) -> spec.Measured:
+  """The largest β whose Δ is finite, by bisection to 0.005.
+
+  Args:
+    seed: Of the problem.
+    highest: A β that diverges; 0 does not.
+    **shared: Of `divergence`.
+  """
+  low, high = 0.0, highest
+  if not _is_stable(seed, low, shared) or _is_stable(seed, high, shared):
+    return spec.Measured(float('nan'))
+  while high - low > 0.005:
+    middle = (low + high) / 2
+    if _is_stable(seed, middle, shared):
+      low = middle
+    else:
+      high = middle
+  return spec.Measured(low)
+
+
+def best_share(seed, highest, **shared) -> spec.Measured:
+  """Up to which part of the largest stable β Δ falls, in twentieths."""
+  bound = largest_stable(seed=seed, highest=highest, **shared).value
+  shares = np.arange(21) / 20
+  values = [
+      divergence(seed=seed, beta=float(share * bound), **shared).value
+      for share in shares
+  ]
+  return spec.Measured(float(shares[int(np.argmin(values))]))
+
+
+def least_rise(seed, steps, **shared) -> spec.Measured:
+  """The least rise of Δ from one K to the next, relative to Δ."""
+  values = [divergence(seed=seed, steps=k, **shared).value for k in steps]
+  return spec.Measured(
+      min(after / before - 1 for before, after in zip(values, values[1:]))
+  )
 
 
 def least_fall(seed, betas, **shared) -> spec.Measured:
@@ -287,6 +335,13 @@ def toy(profile: str, form: str) -> list[spec.Cell]:
           beta=2.0,
           **_TOY,
       ),
+      theory.claim(
+          'Δ falls with β up to the bound: to which part of it (≥ 0.5)',
+          best_share,
+          theory.number('share', 2),
+          highest=2.0,
+          **_TOY,
+      ),
   ]
   for row, more in (
       ('all of 10 clients', {}),
@@ -294,7 +349,28 @@ def toy(profile: str, form: str) -> list[spec.Cell]:
       ('all of 10 clients, not convex', _RIPPLE),
   ):
     result += theory.sweep(
-        'Δ over β', row, divergence, delta, 'beta', 'β', BETAS, **_TOY, **more
+        'Δ over β',
+        row,
+        divergence,
+        delta,
+        'beta',
+        'β',
+        BETAS,
+        f'ln Δ over β, −0.2 to 0.15, {row} (theory: falls)',
+        relative=True,
+        fitted=_SMALL,
+        **_TOY,
+        **more,
+    )
+    result.append(
+        theory.cell(
+            'Bound of β',
+            row,
+            'largest β that does not diverge',
+            largest_stable,
+            theory.number('β', 2),
+            {'highest': 2.0, **_TOY, **more},
+        )
     )
   for row, more in (
       ('all of 10 clients', {}), ('5 of 10 clients', {'cohort': 5})
@@ -321,7 +397,33 @@ def cells(profile: str, form: str) -> list[spec.Cell]:
   apart = theory.number('‖x − x̃‖', 5)
   ratio = theory.number('ratio')
   level = {'steps': 5, 'rounds': 400}
+  over_beta = {'over': 'beta', 'values': list(_SMALL)}
   result = [
+      theory.claim(
+          'Δ rises from each K to the next, 1 to 16: least rise (> 0)',
+          least_rise,
+          theory.number('share'),
+          steps=list(_STEPS),
+          beta=0.1,
+          rate=0.02,
+          rounds=200,
+      ),
+      theory.claim(
+          'excess risk, optimisation: slope of ln E‖∇f‖² over β (≤ 0)',
+          theory.Slope(mean_gradient, 'slope', relative=True),
+          theory.SLOPE,
+          rounds=256,
+          ripple=0.3,
+          **over_beta,
+      ),
+      theory.claim(
+          'excess risk, generalisation: slope of ln ‖x − x̃‖ over β (≤ 0)',
+          theory.Slope(stability, 'slope', relative=True),
+          theory.SLOPE,
+          steps=1,
+          cohort=5,
+          **over_beta,
+      ),
       theory.claim(
           'β 0.1 fulfils 141 β² < 1 of Theorem 1: 1 − 141 β² (> 0)',
           condition,
@@ -460,6 +562,34 @@ def cells(profile: str, form: str) -> list[spec.Cell]:
           beta=beta,
           **more,
       )
+  for what, more in _FORMS:
+    result += theory.sweep(
+        'Mean of E‖∇f‖² over β, T 256',
+        f'optimisation{what}',
+        mean_gradient,
+        square,
+        'beta',
+        'β',
+        _SMALL,
+        f'ln E‖∇f‖² over β{what} (bound: falls)',
+        relative=True,
+        rounds=256,
+        **more,
+    )
+  for steps in (1, 4):
+    result += theory.sweep(
+        '‖x − x̃‖ over β, 5 of 10 clients',
+        f'generalisation, K {steps}',
+        stability,
+        apart,
+        'beta',
+        'β',
+        _SMALL,
+        f'ln ‖x − x̃‖ over β, K {steps} (bound: falls, less with K)',
+        relative=True,
+        steps=steps,
+        cohort=5,
+    )
   for beta in (0.0, 0.1):
     result += theory.sweep(
         'Stability over K',

@@ -46,6 +46,26 @@ def test_divergence_is_that_of_the_exact_fixed_point():
   assert measured.value == pytest.approx(expected, rel=1e-6)
 
 
+def test_the_bound_of_beta_is_where_training_diverges():
+  bound = theory.largest_stable(0, 2.0, **_TOY).value
+  assert 1 < bound < 2
+  assert theory.diverges(0, bound, **_TOY).value == 0
+  assert theory.diverges(0, bound + 0.01, **_TOY).value == 1
+  # Without a β that diverges, or one that does not, there is none.
+  assert math.isnan(theory.largest_stable(0, 0.1, **_TOY).value)
+  assert 0.5 <= theory.best_share(0, 2.0, **_TOY).value < 1
+
+
+def test_divergence_rises_with_local_steps():
+  shared = {'beta': 0.1, 'rate': 0.02, 'rounds': 200}
+  one, four = (
+      theory.divergence(seed=0, steps=k, **shared).value for k in (1, 4)
+  )
+  found = theory.least_rise(0, [1, 4], **shared).value
+  assert found == pytest.approx(four / one - 1) and found > 1
+  assert theory.least_rise(0, [4, 1], **shared).value < 0
+
+
 def test_divergence_vanishes_with_one_minimiser():
   assert theory.last_divergence(0, [0.0, 0.1], 300).value < -20
   assert theory.last_divergence(0, [0.0], 5).value > -5

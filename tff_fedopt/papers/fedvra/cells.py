@@ -26,6 +26,7 @@ def compare(profile, form):
         higher_is_better=False,
         target_is_below=True,
         decimals=0,
+        source=settings.OPEN,
     )
     cells += [
         spec.Cell(
@@ -63,6 +64,41 @@ def stepsizes(profile, form):
   ]
 
 
+# FedAvg, and those that hold against differences between clients.
+_SAMPLED = ('FedAvg', 'SCAFFOLD', 'FedDyn', 'FedVRA', 'FedVRA, d = 1/p')
+
+
+def sampling(profile, form):
+  """Accuracy and loss by how likely clients are to take part."""
+  del form
+  relative = spec.Quantity(
+      'accuracy over equal sampling', '%', relation='gain', decimals=1
+  )
+  cells = [
+      spec.Cell(
+          likely,
+          column,
+          [settings.sampled_setting(profile, likely, column)],
+          panel=panel,
+          quantity=quantity,
+      )
+      for panel, quantity in (('Accuracy', None), ('Loss', _LOSS))
+      for likely in settings.SAMPLING
+      for column in _SAMPLED
+  ]
+  return cells + [
+      spec.Cell(
+          'unequal',
+          column,
+          [settings.sampled_setting(profile, 'unequal', column)],
+          panel='Change',
+          quantity=relative,
+          baseline=[settings.sampled_setting(profile, 'equal', column)],
+      )
+      for column in _SAMPLED
+  ]
+
+
 _TOLERATED = {
     'one step': ('one', 'all'),
     'unequal steps': ('unequal', 'all'),
@@ -82,6 +118,7 @@ def table1(profile, form):
         reduction=reductions.At(1),
         higher_is_better=False,
         decimals=0,
+        source=settings.OPEN,
     )
     cells += [
         spec.Cell(

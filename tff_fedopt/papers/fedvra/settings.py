@@ -6,10 +6,20 @@ ours, tuned on the quick profile and kept in the others.
 
 from collections.abc import Mapping
 import dataclasses
+import json
 from typing import Any
 
+import numpy as np
+
+from tasks import source
+from tff_fedopt.experiment import participation
 from tff_fedopt.papers import scales
 from tff_fedopt.tables import spec
+
+OPEN = source.guessed(
+    'no experiment setting of the paper could be found'
+)
+OF_TABLES = dict.fromkeys(('seeds', 'reduction', 'split'), OPEN)
 
 TASKS = {'EMNIST CR': 'emnist_character', 'CIFAR-10': 'cifar10'}
 # The others have all: quick compares many methods and step sizes.
@@ -31,6 +41,8 @@ METHODS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
         {'gamma': 0.1, 'dual_step': 'rho:0.6', 'aggregation_step': 'N/m'},
     ),
 }
+# Local steps of a client in a round: at least, at most.
+STEPS = (1, 9)
 _RATE = 0.1
 # CIFAR-10's whole network stays at chance with rate 0.1.
 _WHOLE_RATE = 0.03
@@ -104,7 +116,7 @@ SHARES = {
 }
 
 KNOWN_ROUNDS = 80
-KNOWN_SOURCE = 'ours (rate 0.1, penalty 2, ρ 0.6)'
+KNOWN_SOURCE = source.guessed('the problem and its values are ours')
 _PENALTY = 2.0
 
 
@@ -161,6 +173,56 @@ def steps_setting(profile: str, rho: float, d: str) -> spec.Setting:
   return _setting(profile, mapped(profile), algorithm, own)
 
 
+def sampling(profile: str) -> dict[str, dict[str, float]]:
+  """Probabilities of taking part, by client id, of uneven sampling.
+
+  Client k of N has weight 10^(k / (N − 1)): the last one is ten times as likely
+  as the first.
+  """
+  scale = _SCALES[profile, SAMPLED]
+  registered = scale.task_options['clients']
+  weights = np.geomspace(1, 10, registered)
+  chances = participation.probabilities(weights, scale.cohort_size)
+  width = len(str(registered - 1))
+  ids = [f'{k:0{width}d}' for k in range(registered)]
+  return {
+      'weights': dict(zip(ids, map(float, weights.round(4)))),
+      'probabilities': dict(zip(ids, map(float, chances))),
+  }
+
+
+# Images whose labels differ between clients, so that who takes part matters.
+SAMPLED = 'CIFAR-10'
+SAMPLING = ('equal', 'unequal')
+
+
+def sampled_setting(profile: str, likely: str, column: str) -> spec.Setting:
+  """A method's run where clients are not equally likely to take part.
+
+  Args:
+    profile: The profile.
+    likely: One of `SAMPLING`.
+    column: A key of `METHODS`, or `FedVRA, d = 1/p`, whose d_i is 1 over the
+      probability of client i.
+  """
+  method = column.partition(',')[0]
+  algorithm, own = _on_task(profile, SAMPLED, method)
+  uneven = sampling(profile)
+  if column != method:
+    scale = _SCALES[profile, SAMPLED]
+    common = scale.task_options['clients'] / scale.cohort_size
+    own['aggregation_step'] = f'{common:g}'
+    if likely == 'unequal':
+      steps = {i: 1 / p for i, p in uneven['probabilities'].items()}
+      own['per_client'] = json.dumps({'aggregation_step': steps})
+  chosen = _setting(profile, SAMPLED, algorithm, own)
+  if likely == 'equal':
+    return chosen
+  return dataclasses.replace(
+      chosen, participation=json.dumps(uneven['weights'])
+  )
+
+
 def on_known(method: str) -> tuple[str, dict[str, Any]]:
   """Algorithm and hyperparameters of a method where the optimum is known."""
   algorithm, own = METHODS[method]
@@ -171,16 +233,18 @@ def on_known(method: str) -> tuple[str, dict[str, Any]]:
   return algorithm, dict(own, client_learning_rate=0.1)
 
 
+# ν, what an example without a label counts.
+UNLABELLED = 0.03
 # Label -> method, and what unlabelled examples are for.
 SEMISUPERVISED = {
     'FedAvg labelled': ('FedAvg', {'unlabelled': 'ignored'}),
     'FedVRA labelled': ('FedVRA', {'unlabelled': 'ignored'}),
     'FedAvg argmax': (
-        'FedAvg', {'unlabelled': 'argmax', 'unlabelled_weight': 0.03}
+        'FedAvg', {'unlabelled': 'argmax', 'unlabelled_weight': UNLABELLED}
     ),
     'FedVRA-U block': (
         'FedVRA',
-        {'unlabelled': 'block', 'unlabelled_weight': 0.03, 'temperature': 4.0},
+        {'unlabelled': 'block', 'unlabelled_weight': UNLABELLED, 'temperature': 4.0},
     ),
 }
 _TRIED_UNLABELLED = {
@@ -204,27 +268,33 @@ def semisupervised(profile: str, task: str, label: str) -> spec.Setting:
   algorithm, own = _on_task(profile, task, method)
   chosen = _setting(profile, task, algorithm, own)
   tried = _TRIED_UNLABELLED.get(options['unlabelled'])
-  source = chosen.source
+  sources = dict(chosen.sources)
   if tried and (profile, task) == _TUNED_ON:
-    source += f'; {tried}'
+    sources.update(
+        (f'task option {name}', source.tuned(tried))
+        for name in ('temperature', 'unlabelled_weight')
+    )
   return dataclasses.replace(
       chosen,
-      source=source,
+      sources=sources,
       task_options={**chosen.task_options, 'labels': 'mixed', **options},
   )
 
 
 def _source(profile, task, algorithm):
+  """Where rate and the method's own values come from."""
   if (profile, task) == _TUNED_ON:
-    return f'ours-tuned ({_TRIED[algorithm]})'
+    return source.tuned(_TRIED[algorithm])
+  if profile == 'quick' and algorithm in _TRIED_ON_CIFAR10:
+    return source.tuned(_TRIED_ON_CIFAR10[algorithm])
   if profile == 'quick':
-    return f'ours-tuned ({_TRIED_ON_CIFAR10[algorithm]})'
+    return source.guessed('the values of EMNIST CR, not tuned on this task')
   if _is_whole(profile, task):
-    return (
-        'ours: what is best of rate 0.03, 0.1 (FedAvg) and γ 0.3, 1, 3 (FedVRA)'
-        ' after 20 rounds of small'
+    return source.guessed(
+        'what is best of rate 0.03, 0.1 (FedAvg) and γ 0.3, 1, 3 (FedVRA) after'
+        ' 20 rounds of small'
     )
-  return 'ours: the values of the quick profile, not tuned at this size'
+  return source.guessed('the values of the quick profile, not tuned at this size')
 
 
 def _is_whole(profile, task):
@@ -238,6 +308,8 @@ def _setting(profile, task, algorithm, own, rounds=None):
     scale = dataclasses.replace(
         scale, rounds=rounds, evaluate_every=1, validation_examples=10
     )
+  where = _source(profile, task, algorithm)
+  tuned = {'client_learning_rate': where, **dict.fromkeys(own, where)}
   return scale.setting(
       task=TASKS[task],
       algorithm=algorithm,
@@ -246,8 +318,9 @@ def _setting(profile, task, algorithm, own, rounds=None):
               _WHOLE_RATE if _is_whole(profile, task) else _RATE
           ),
           'client_weighting': 'uniform',
-          'local_steps': 'random:1:9',
+          'local_steps': f'random:{STEPS[0]}:{STEPS[1]}',
           **own,
       },
-      source=_source(profile, task, algorithm),
+      source=where,
+      sources={**scales.every(TASKS[task], algorithm, OPEN), **tuned},
   )

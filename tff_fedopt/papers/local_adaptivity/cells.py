@@ -2,6 +2,7 @@
 
 import functools
 
+from tasks import source
 from tff_fedopt.experiment import reductions
 from tff_fedopt.papers.local_adaptivity import settings
 from tff_fedopt.tables import spec
@@ -30,12 +31,6 @@ TABLE1 = {
     _SERVER_ONLY: settings.SERVER_ONLY,
     _RESTART: settings.BOTH,
 }
-TABLE2 = {
-    _SERVER_ONLY: settings.SERVER_ONLY,
-    _RESTART: settings.BOTH,
-    'both AdaGrad, local correction': settings.BOTH_LOCAL,
-    'both AdaGrad, global correction': settings.BOTH_GLOBAL,
-}
 CIFAR100 = {
     'server-only Adam': settings.Method('Adam', 'SGD'),
     'server Adam + client AdaGrad': settings.Method('Adam', 'AdaGrad'),
@@ -50,6 +45,33 @@ _CORRECTIONS = {
 }
 
 
+# Label of a column -> client optimizer and correction beside the best server.
+_TABLE2 = {
+    'server only': ('SGD', 'none'),
+    'client AdaGrad, restart': ('AdaGrad', 'none'),
+    'client AdaGrad, local correction': ('AdaGrad', 'local'),
+    'client AdaGrad, global correction': ('AdaGrad', 'global'),
+}
+
+
+def table2(profile, form):
+  """Table 2: corrections beside the best server of each task."""
+  return [
+      spec.Cell(
+          row,
+          column,
+          settings.candidates(
+              profile,
+              form,
+              row,
+              settings.Method(server, client, correction),
+          ),
+      )
+      for row, server in settings.BEST_SERVERS.items()
+      for column, (client, correction) in _TABLE2.items()
+  ]
+
+
 def _bytes(name):
   return spec.Quantity(
       name,
@@ -60,6 +82,7 @@ def _bytes(name):
       relation='ratio',
       decimals=2,
       tolerance=1e-6,
+      source=source.published('Local Adaptivity, text: bytes of a round'),
   )
 
 
@@ -125,14 +148,19 @@ def table3(profile, form):
   return cells
 
 
+_FIGURE2 = source.published('Local Adaptivity, Figure 2')
+_FIGURE3 = source.published('Local Adaptivity, Figure 3')
+
+
 def curves(profile, form):
   """Figure 2: curves with 1 and 5 local epochs."""
   task = 'SO NWP'
   cells = []
   for epochs in (1, 5):
-    changes = {'local_epochs': epochs}
+    changes = {'local_epochs': epochs, 'sources': {'local_epochs': _FIGURE2}}
     if epochs == 5 and profile == 'quick':
       changes['rounds'] = 15
+      changes['sources']['rounds'] = source.REDUCED
     cells += [
         spec.Cell(
             f'{task}, local epochs: {epochs}',
@@ -141,25 +169,30 @@ def curves(profile, form):
         )
         for column, method in TABLE1.items()
     ]
+  one_epoch = functools.partial(
+      settings.candidates,
+      profile,
+      form,
+      task,
+      local_epochs=1,
+      sources={'local_epochs': _FIGURE2},
+  )
   target = 0.1 if profile == 'small' else 0.2
   speedup = spec.Quantity(
       f'speed-up to {100 * target:g}% validation accuracy',
       'x',
       reduction=reductions.RoundsTo(target),
       relation='speedup',
+      source=source.REDUCED if profile == 'small' else _FIGURE2,
   )
   cells.append(
       spec.Cell(
           task,
           f'both AdaGrad over {_SERVER_ONLY}',
-          settings.candidates(
-              profile, form, task, settings.BOTH, local_epochs=1
-          ),
+          one_epoch(settings.BOTH),
           panel='Speed-up',
           quantity=speedup,
-          baseline=settings.candidates(
-              profile, form, task, settings.SERVER_ONLY, local_epochs=1
-          ),
+          baseline=one_epoch(settings.SERVER_ONLY),
       )
   )
   return cells
@@ -173,8 +206,14 @@ def lr_grid(profile, form):
       'small': ('SO TP', 'recall@5', 30),
       'paper': ('SO NWP', 'accuracy', 20),
   }[profile]
-  changes = {'rounds': 10, 'evaluate_every': 5} if profile == 'quick' else {}
-  clients, servers = settings.GRIDS[task]
+  changes = {}
+  if profile == 'quick':
+    changes = {
+        'rounds': 10,
+        'evaluate_every': 5,
+        'sources': dict.fromkeys(('rounds', 'evaluate_every'), source.REDUCED),
+    }
+  clients, servers = settings.PAIRS[task]
   cells = []
   counts = []
   quantity = spec.Quantity(
@@ -182,6 +221,7 @@ def lr_grid(profile, form):
       'count',
       at_least=least,
       decimals=0,
+      source=_FIGURE3 if profile == 'paper' else source.REDUCED,
   )
   for column, method in (
       (_SERVER_ONLY, settings.SERVER_ONLY),
@@ -195,7 +235,7 @@ def lr_grid(profile, form):
             method,
             client,
             server,
-            source='grid',
+            rates=source.guessed('28 pairs as published, which ones is unknown'),
             **changes,
         )
         for server in reversed(servers)
@@ -226,6 +266,23 @@ def sync(profile, form):
   synchronised = candidates(settings.SYNCHRONISED)
   restarted = candidates(settings.BOTH)
   column = 'client states synchronised'
+  sent = _bytes('communication over restart')
+
+  def adam(client_state):
+    """Two states a client in place of one; a round tells what is sent."""
+    method = settings.Method('AdaGrad', 'Adam', client_state=client_state)
+    return settings.setting(
+        profile,
+        form,
+        task,
+        method,
+        0.0,
+        0.0,
+        rates=source.guessed('what is sent does not depend on them'),
+        rounds=1,
+        sources={'rounds': source.guessed('one round tells what is sent')},
+    )
+
   return [
       spec.Cell(task, _RESTART, restarted),
       spec.Cell(task, column, synchronised),
@@ -233,7 +290,14 @@ def sync(profile, form):
           'communication',
           column,
           synchronised[:1],
-          quantity=_bytes('communication over restart'),
+          quantity=sent,
           baseline=restarted[:1],
+      ),
+      spec.Cell(
+          'communication',
+          'client Adam, states synchronised',
+          [adam('sync')],
+          quantity=sent,
+          baseline=[adam('restart')],
       ),
   ]

@@ -1,5 +1,7 @@
 """The specs of Local Adaptivity's tables: counts, traces, published keys."""
 
+import math
+
 import pytest
 
 from tff_fedopt import algorithms
@@ -7,6 +9,8 @@ from tff_fedopt import papers
 from tff_fedopt.experiment import spec as run_spec
 from tff_fedopt.tables import plan as plan_lib
 from tff_fedopt.tables import published
+from tff_fedopt.tables import results
+from tff_fedopt.tables.report import text
 
 
 def _plan(name, profile='quick'):
@@ -55,18 +59,58 @@ def test_every_published_number_has_its_cell(name):
 
 
 def test_corrections_differ_from_their_method_in_the_correction_only():
-  rows = {}
+  rows, servers = {}, {}
   for planned in _plan('la_table2'):
     [run] = planned.runs
     hp = run.hyperparameters
     assert hp.client_optimizer == (
-        'sgd' if 'server-only' in planned.cell.column else 'adagrad'
+        'sgd' if planned.cell.column == 'server only' else 'adagrad'
     )
     rows.setdefault(planned.cell.row, []).append(hp.correction)
+    servers.setdefault(planned.cell.row, set()).add(run.algorithm)
   assert set(map(tuple, rows.values())) == {
       ('none', 'none', 'local', 'global')
   }
-  assert list(rows) == ['SO NWP', 'Shakespeare NCP', 'SO TP']
+  # The best of AFO's server optimizers on each task.
+  assert servers == {
+      'SO NWP': {'fedadam'},
+      'Shakespeare NCP': {'fedadagrad'},
+      'SO TP': {'fedadagrad'},
+  }
+
+
+@pytest.mark.parametrize('profile', ['quick', 'small', 'paper'])
+def test_clients_count_tokens_where_the_published_code_does(profile):
+  weights = {
+      (run.task, run.hyperparameters.client_weighting)
+      for name in papers.names('local_adaptivity')
+      for planned in _plan(name, profile)
+      for run in planned.runs
+  }
+  assert weights == {
+      ('stackoverflow_word', 'tokens'),
+      ('shakespeare', 'tokens'),
+      ('stackoverflow_tag', 'examples'),
+      ('cifar100', 'examples'),
+  }
+
+
+def test_client_only_has_a_server_that_averages():
+  """Searched over client rates; server rate 1 is what the method is."""
+  [cell] = [
+      planned
+      for planned in _plan('la_table1', 'paper')
+      if planned.cell.key == ('', 'SO NWP', 'client-only AdaGrad')
+  ]
+  rates = [
+      (
+          round(math.log10(run.hyperparameters.client_learning_rate), 6),
+          run.hyperparameters.server_learning_rate,
+      )
+      for run in cell.runs
+  ]
+  assert rates == [(-2 + k / 2, 1) for k in range(7)]
+  assert {run.algorithm for run in cell.runs} == {'fedavg'}
 
 
 def test_best_proposed_is_one_of_the_corrected():
@@ -86,3 +130,29 @@ def test_synchronised_clients_start_from_the_servers_state():
   assert [c.setting.hyperparameters['client_state'] for c in ratio.baseline] == [
       'restart'
   ]
+
+
+def test_printed_settings_are_those_of_the_cells():
+  """Of runs with SGD at clients τ is AFO's; ε is of adaptive clients only."""
+  table = papers.get('la_table1')
+  planned = _plan('la_table1', 'paper')
+  cells = tuple(
+      results.CellResult(cell, cell.task_metric, 'not run') for cell in planned
+  )
+  options = plan_lib.Options(profile='paper')
+  legend = text.legend(results.TableResult(table, options, cells))
+  [line] = [line for line in legend if line.startswith('Adaptive steps')]
+  assert 'τ of servers 0.0001, 0.001, 0.01, 0.1;' in line
+  assert 'ε of clients 0.001; where theirs start 0.1' in line
+  server_only = tuple(c for c in cells if 'server-only' in c.cell.column)
+  [line] = [
+      line
+      for line in text.legend(
+          results.TableResult(table, options, server_only)
+      )
+      if line.startswith('Adaptive steps')
+  ]
+  assert 'τ of servers 0.0001, 0.01, 0.1;' in line and 'clients' not in line
+  for name in papers.names('local_adaptivity'):
+    if name not in ('la_toy', 'la_theory'):
+      assert '10^' not in ' '.join(papers.get(name).notes)

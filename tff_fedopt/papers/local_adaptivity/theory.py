@@ -253,6 +253,31 @@ def formula_error(seed, rate, steps) -> spec.Measured:
   return spec.Measured(theory.log10(abs(measured - formula)))
 
 
+def momentum_error(seed, rate, steps, momentum=0.9) -> spec.Measured:
+  """log10 |h(k) − max_λ (M_λ^k)₁₁²| of SGD with momentum.
+
+  M_λ is the step of a coordinate with curvature λ and of its momentum.
+  """
+  exact = max(
+      np.linalg.matrix_power(
+          [[1 - rate * c, -rate * momentum], [c, momentum]], steps
+      )[0, 0]
+      ** 2
+      for c in _CURVATURES
+  )
+  measured = contraction(
+      seed=seed, optimizer='momentum', steps=steps, rate=rate
+  ).value
+  return spec.Measured(theory.log10(abs(measured - exact)))
+
+
+def least_gained(seed, optimizer, steps) -> spec.Measured:
+  """The least of `gained` over numbers of steps."""
+  return spec.Measured(
+      min(gained(seed=seed, optimizer=optimizer, steps=k).value for k in steps)
+  )
+
+
 def gained(seed, optimizer, steps) -> spec.Measured:
   """ln h(k) of SGD minus that of another optimizer, each at its best rate."""
   sgd, other = (
@@ -323,6 +348,24 @@ def cells(profile: str, form: str) -> list[spec.Cell]:
           formula_error,
           theory.LOG,
           {'rate': 0.1, 'steps': 20},
+      ),
+      (
+          'SGD with momentum: log10 |h(k) − exact|, η 0.1, k 20 (≤ −12)',
+          momentum_error,
+          theory.LOG,
+          {'rate': 0.1, 'steps': 20},
+      ),
+      (
+          'AdaGrad’s h(k) is bounded by SGD’s, k 5 to 50: least ln gain (≥ 0)',
+          least_gained,
+          theory.number('ln'),
+          {'optimizer': 'adagrad', 'steps': [5, 10, 20, _LONG]},
+      ),
+      (
+          'Adam’s h(k) is bounded by SGD’s, k 5 to 50: least ln gain (≥ 0)',
+          least_gained,
+          theory.number('ln'),
+          {'optimizer': 'adam', 'steps': [5, 10, 20, _LONG]},
       ),
       (
           'AdaGrad contracts more than SGD: ln h − ln h at k 50 (≥ 0)',
@@ -412,8 +455,10 @@ def cells(profile: str, form: str) -> list[spec.Cell]:
           optimizer=optimizer,
           correction=correction,
       )
-  for optimizer, name in (
-      ('sgd', 'SGD'), ('momentum', 'SGD with momentum'), *_OPTIMIZERS.items()
+  for optimizer, name, more in (
+      ('sgd', 'SGD', f' (theory: −{-2 * np.log(1 - 0.2 / 10.1):.3f})'),
+      ('momentum', 'SGD with momentum', ''),
+      *((key, name, '') for key, name in _OPTIMIZERS.items()),
   ):
     result += theory.sweep(
         'Contraction h(k) of client optimizers',
@@ -425,6 +470,23 @@ def cells(profile: str, form: str) -> list[spec.Cell]:
         (1, 2, 5, 10, 20, _LONG),
         optimizer=optimizer,
     )
+    result += [
+        theory.cell(
+            theory.SLOPES,
+            f'{name}: ln h(k) over k, 5 to 50{more}',
+            part_name,
+            theory.Slope(contraction, part, relative=True),
+            theory.SLOPE,
+            {
+                'over': 'steps',
+                'values': [5, 10, 20, _LONG],
+                'optimizer': optimizer,
+            },
+        )
+        for part, part_name in (
+            ('slope', 'slope'), ('error', 'standard error')
+        )
+    ]
   for row, steps, preconditioners in (
       ('equal steps', 'equal', 'none'),
       ('unequal steps', 'unequal', 'none'),

@@ -128,3 +128,14 @@ def test_noise_adds_up_as_the_formula_says():
 
 def test_one_round_reaches_the_fixed_point():
   assert theory.one_round(0, rate=0.5, steps=2).value < -10
+
+
+def test_momentum_contracts_as_its_matrices():
+  assert theory.momentum_error(0, rate=0.1, steps=20).value == -12
+  # Another momentum than the optimizer's is seen.
+  assert theory.momentum_error(0, rate=0.1, steps=20, momentum=0.8).value > -6
+
+
+def test_the_least_gain_over_numbers_of_steps():
+  gains = [theory.gained(0, 'adagrad', k).value for k in (5, 20)]
+  assert theory.least_gained(0, 'adagrad', [5, 20]).value == min(gains) > 0

@@ -74,5 +74,5 @@ def _beside_published(result):
         text_lib.ours(cell),
         text_lib.difference(result, cell),
         len(cell.planned.seeds),
-        cell.verdict,
+        text_lib.verdict(cell),
     ]

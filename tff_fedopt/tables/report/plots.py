@@ -114,7 +114,8 @@ def _columns(result):
 
 def _curves(result):
   rows = {
-      key: [cell for cell in cells if cell.curves]
+      # One evaluation is no curve.
+      key: [c for c in cells if c.curves and len(c.curves[0][0]) > 1]
       for key, cells in _by_row(result).items()
   }
   rows = {key: cells for key, cells in rows.items() if cells}
