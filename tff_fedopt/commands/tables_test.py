@@ -93,6 +93,7 @@ def test_an_interrupted_command_says_how_to_go_on(
 # A process of the table in which every run ends at once.
 _JOB = """
 import re
+import pandas as pd
 from tff_fedopt.experiment import cells
 from tff_fedopt.experiment import jobs
 from tff_fedopt.experiment import run_dir as run_dir_lib
