@@ -5,7 +5,6 @@ import dataclasses
 import math
 import os
 import pathlib
-from typing import Any
 
 import pandas as pd
 

@@ -3,8 +3,8 @@
 import re
 
 import tensorflow as tf
-import tensorflow_federated as tff
 from tensorflow.python.framework import kernels
+import tensorflow_federated as tff
 
 # Text, files, data sets and tables live on the host, whatever trains. The
 # tensors that they give are copied to where they are used.
