@@ -11,10 +11,6 @@ _BAR = (
     '{desc} {n_fmt}/{total_fmt} |{bar}| {rate_noinv_fmt}, {remaining}'
     ' left{postfix}'
 )
-_LINE = (
-    '{desc}: {n_fmt} of {total_fmt}{unit}, {rate_inv_fmt}, {remaining}'
-    ' left{postfix}'
-)
 
 
 def say(line: str) -> None:
@@ -52,9 +48,8 @@ class Progress:
       seconds: Between two lines.
     """
     is_terminal = sys.stderr.isatty()
-    self._state = dict(
-        n=done, total=total, initial=done, prefix=what, unit=f' {unit}'
-    )
+    self._what, self._unit = what, unit
+    self._total, self._before, self._done = total, done, done
     self._note = ''
     self._started = time.monotonic()
     self._bar = tqdm.tqdm(
@@ -80,7 +75,7 @@ class Progress:
 
   def update(self) -> None:
     """One more is done."""
-    self._state['n'] += 1
+    self._done += 1
     self._bar.update()
 
   def close(self) -> None:
@@ -92,9 +87,9 @@ class Progress:
       say(self._line())
 
   def _line(self):
-    return tqdm.tqdm.format_meter(
-        **self._state,
-        elapsed=time.monotonic() - self._started,
-        postfix=self._note,
-        bar_format=_LINE,
-    )
+    parts = [f'{self._what}: {self._done} of {self._total} {self._unit}']
+    if new := self._done - self._before:
+      seconds = (time.monotonic() - self._started) / new
+      left = tqdm.tqdm.format_interval(seconds * (self._total - self._done))
+      parts += [f'{seconds:.3g} s each', f'{left} left']
+    return ', '.join(filter(None, [*parts, self._note]))

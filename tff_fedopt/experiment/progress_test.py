@@ -30,10 +30,13 @@ def test_without_a_terminal_lines_say_round_metric_rate_and_time_left(
   shown = progress.Progress(
       100, what='a run', unit='rounds', done=40, seconds=0.01
   )
+  pids.wait_for(
+      lambda: 'a run: 40 of 100 rounds' in _lines(stream), 60, 'a first line'
+  )
   shown.update()
   shown.note('accuracy 0.5')
   wanted = (
-      r'a run: 41 of 100 rounds, *[\d.]+s/ rounds, [\d:]+ left, accuracy 0\.5'
+      r'a run: 41 of 100 rounds, [\d.e-]+ s each, [\d:]+ left, accuracy 0\.5'
   )
   pids.wait_for(
       lambda: any(re.fullmatch(wanted, line) for line in _lines(stream)),
