@@ -5,8 +5,8 @@ client: y = x_t;  for each batch: y = y − η_l ∇F_i(y);    Δ_i = x_t − y
 server: s = max(1, mean ‖Δ_i‖² / (2 (‖Δ‖² + ε))),         Δ = mean Δ_i
         x_{t+1} = x_t − η s Δ
 ```
-Source: Jhunjhunwala, Wang and Joshi, FedExP: Speeding Up Federated Averaging via
-Extrapolation, arXiv:2301.09604, Algorithm 1, where η = 1.
+Source: Jhunjhunwala, Wang and Joshi, FedExP: Speeding Up Federated Averaging
+via Extrapolation, arXiv:2301.09604, Algorithm 1, where η = 1.
 """
 
 import collections

@@ -1,4 +1,4 @@
-"""README and docs: what they name is there, and the numbers' picture is true."""
+"""README and docs: what they name exists, and the numbers' picture is true."""
 
 import pathlib
 import re

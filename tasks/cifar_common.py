@@ -68,15 +68,15 @@ OPTIONS = dict(
         ' published code declares 1e-4; it had no effect in runs before July'
         ' 2020. 0 for none.',
         source=source.guessed(
-            'the code declares it, but it had no effect in runs before July 2020;'
-            ' which of them the paper has is unknown'
+            'the code declares it, but it had no effect in runs before July'
+            ' 2020; which of them the paper has is unknown'
         ),
     ),
     crop=task_lib.Option(
         'batch',
         'crops24, training images: random 24x24 crops, mirrored at random, the'
-        ' corner drawn per batch as the code of the published runs did, or per image'
-        ' as later code does; none crops the centre.',
+        ' corner drawn per batch as the code of the published runs did, or per'
+        ' image as later code does; none crops the centre.',
         choices=('batch', 'image', 'none'),
         source=source.OFFICIAL,
     ),

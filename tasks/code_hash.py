@@ -1,8 +1,8 @@
 """Which code a number came from: hashes of syntax trees.
 
 A module's hash is that of what it computes: comments, docstrings, annotations,
-imports and what an error says are left out, and so is where the file is. Nothing
-is imported to find the modules.
+imports and what an error says are left out, and so is where the file is.
+Nothing is imported to find the modules.
 """
 
 import ast
@@ -14,8 +14,8 @@ import pathlib
 import secrets
 import sys
 
-# Packages of this repository whose code may decide numbers, and in or above them
-# what does not: the registries, and what gives things their keys.
+# Packages of this repository whose code may decide numbers, and in or above
+# them what does not: the registries, and what gives things their keys.
 _OURS = (
     'tasks',
     'tff_fedopt.algorithms',

@@ -25,7 +25,9 @@ def f(x: Any, *, y=2) -> int:
 _SAME = [
     _CODE.replace('A module.', 'Another.'),
     _CODE.replace('import os\n', 'import re\n'),
-    _CODE.replace(': int = 3', ' = 3').replace(': Any', '').replace('-> int', ''),
+    _CODE.replace(': int = 3', ' = 3')
+    .replace(': Any', '')
+    .replace('-> int', ''),
     _CODE.replace('  # Both.', ''),
     _CODE.replace('below zero', 'x: expected 0 or above'),
     _CODE.replace('x + y', '(x +\n      y)'),

@@ -1,4 +1,4 @@
-"""What the two EMNIST tasks share: data, published counts, order of examples."""
+"""What both EMNIST tasks share: data, published counts, order of examples."""
 
 from collections.abc import Callable
 from typing import Any

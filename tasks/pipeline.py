@@ -205,8 +205,8 @@ def from_client_data(
     return dict(
         task=info.name,
         options=dict(request.options),
-        # Not in a graph: Keras would take all its models for TensorFlow 1's from
-        # then on.
+        # Not in a graph: Keras would take all its models for TensorFlow 1's
+        # from then on.
         parameters=_num_elements(model_fn()),
         data=dict(kind='own', train=clients.digest(), test=tested.digest()),
         **order,

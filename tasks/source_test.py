@@ -18,7 +18,10 @@ def test_text_and_back(kind):
 @pytest.mark.parametrize(
     'text, message',
     [
-        ('remembered: so', "kind of source 'remembered'; one of published, cod"),
+        (
+            'remembered: so',
+            "kind of source 'remembered'; one of published, cod",
+        ),
         ('ours', "unknown kind of source 'ours'"),
         ('', "unknown kind of source ''"),
         ('guessed', 'a source that is guessed, and nothing more'),

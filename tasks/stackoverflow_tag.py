@@ -1,4 +1,4 @@
-"""Stack Overflow: predicting the tags of a user's posts (logistic regression)."""
+"""Stack Overflow: predicting tags of a user's posts (logistic regression)."""
 
 from collections.abc import Mapping
 

@@ -52,7 +52,8 @@ def _train(task, steps=12):
     with tf.GradientTape() as tape:
       loss = model.forward_pass(batch).loss
     for v, g in zip(
-        model.trainable_variables, tape.gradient(loss, model.trainable_variables)
+        model.trainable_variables,
+        tape.gradient(loss, model.trainable_variables),
     ):
       v.assign_sub(_rate(task.name) * g)
 

@@ -93,7 +93,7 @@ def _from_name(name):
   except ModuleNotFoundError as e:
     if e.name and (name + '.').startswith(e.name + '.'):
       raise ValueError(
-          f'there is no module {name!r} to import; expected the name of one that'
-          f' Python finds from {here}, or the path of a .py file'
+          f'there is no module {name!r} to import; expected the name of one'
+          f' that Python finds from {here}, or the path of a .py file'
       ) from e
     raise

@@ -262,7 +262,9 @@ def _imports_tensorflow(processes, arguments):
     ],
 )
 def test_help_of_commands_comes_without_tensorflow(module, processes):
-  output, has_tensorflow = _imports_tensorflow(processes, ['-m', module, '--help'])
+  output, has_tensorflow = _imports_tensorflow(
+      processes, ['-m', module, '--help']
+  )
   assert '--' in output
   assert not has_tensorflow
 

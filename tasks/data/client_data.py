@@ -121,7 +121,8 @@ def _spec_of(structure):
 class SeededClients(tff.simulation.datasets.ClientData):
   """Clients whose batches are made in NumPy from (client, seed).
 
-  Subclasses give `arrays_for_client`, `client_ids` and `element_type_structure`.
+  Subclasses give `arrays_for_client`, `client_ids` and
+  `element_type_structure`.
   """
 
   def __init__(self, batch_size: int):

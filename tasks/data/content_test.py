@@ -40,7 +40,9 @@ def test_a_file_is_read_once_and_again_when_it_has_changed(
   monkeypatch.setattr(
       content,
       'open',
-      lambda name, *args, **kw: (reads.append(name), real(name, *args, **kw))[1],
+      lambda name,
+      *args,
+      **kw: (reads.append(name), real(name, *args, **kw))[1],
       raising=False,
   )
   read = lambda: reads.count(str(path))

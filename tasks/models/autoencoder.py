@@ -41,10 +41,14 @@ class Autoencoder:
     self._layers = [
         (
             self.variables.add(
-                f'dense{layer + 1}/kernel', sizes[layer : layer + 2], initializer
+                f'dense{layer + 1}/kernel',
+                sizes[layer : layer + 2],
+                initializer,
             ),
             self.variables.add(
-                f'dense{layer + 1}/bias', [sizes[layer + 1]], variables_lib.zeros
+                f'dense{layer + 1}/bias',
+                [sizes[layer + 1]],
+                variables_lib.zeros,
             ),
         )
         for layer in range(len(sizes) - 1)

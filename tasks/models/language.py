@@ -30,8 +30,12 @@ class RecurrentNet:
       embedding_size: int,
       units: Sequence[int],
       projection: int | None = None,
-      lstm_initializer: variables_lib.Initializer = variables_lib.glorot_uniform,
-      dense_initializer: variables_lib.Initializer = variables_lib.glorot_uniform,
+      lstm_initializer: variables_lib.Initializer = (
+          variables_lib.glorot_uniform
+      ),
+      dense_initializer: variables_lib.Initializer = (
+          variables_lib.glorot_uniform
+      ),
   ):
     """Creates the weights.
 

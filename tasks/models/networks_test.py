@@ -180,7 +180,9 @@ _FULL = {
     'cnn': (lambda: cnn.ConvDropoutNet(62, 0), 1_206_590),
     'autoencoder': (lambda: autoencoder.Autoencoder(0), 2_837_314),
     'shakespeare': (
-        lambda: language.RecurrentNet(90, 0, embedding_size=8, units=(256,) * 2),
+        lambda: language.RecurrentNet(
+            90, 0, embedding_size=8, units=(256,) * 2
+        ),
         820_522,
     ),
     'words': (
@@ -250,7 +252,8 @@ class TestInitialWeights:
       np.testing.assert_array_equal(mine, remote)
 
   def test_have_the_right_spread(self):
-    kernel = resnet.ResNet(10, 0, filters=64, blocks=(1,)).variables.trainable[3]
+    network = resnet.ResNet(10, 0, filters=64, blocks=(1,))
+    kernel = network.variables.trainable[3]
     assert kernel.name == 'stage1/block1/conv1/kernel:0'
     assert np.std(kernel) == pytest.approx(math.sqrt(2 / (9 * 64)), rel=0.02)
     glorot = autoencoder.Autoencoder(0).variables.trainable[0]
@@ -334,13 +337,17 @@ def test_strided_resnet_is_its_definition():
   rng = np.random.default_rng(0)
   for v in network.variables.trainable:
     v.assign(v + 0.1 * rng.normal(size=v.shape))
-  w = {v.name.removesuffix(':0'): v.numpy() for v in network.variables.trainable}
+  w = {
+      v.name.removesuffix(':0'): v.numpy() for v in network.variables.trainable
+  }
   images = _images(2, 32, 32, 3)
   relu = lambda x: np.maximum(x, 0)
 
   def unit(x, name, stride):
     y = _plain_conv(x, w[f'{name}/kernel'], stride)
-    return _plain_group_norm(y, w[f'{name}/norm/scale'], w[f'{name}/norm/offset'])
+    return _plain_group_norm(
+        y, w[f'{name}/norm/scale'], w[f'{name}/norm/offset']
+    )
 
   x = relu(unit(images, 'stem/conv', 2))
   assert x.shape == (2, 16, 16, 4)
@@ -360,7 +367,9 @@ def test_vgg_is_its_definition():
   rng = np.random.default_rng(0)
   for v in network.variables.trainable:
     v.assign(v + 0.1 * rng.normal(size=v.shape))
-  w = {v.name.removesuffix(':0'): v.numpy() for v in network.variables.trainable}
+  w = {
+      v.name.removesuffix(':0'): v.numpy() for v in network.variables.trainable
+  }
   images = x = _images(2, 32, 32, 3)
   for number in range(1, 9):
     x = _plain_conv(x, w[f'conv{number}/kernel'], 1)

@@ -120,7 +120,7 @@ class TwoBlockModel(wrapper.TaskModel):
     )
 
   def _probabilities(self, x, like):
-    """y of examples without a label, as `like` [n, c]; 0 if they are ignored."""
+    """y of examples without a label, as `like` [n, c]; 0 if ignored."""
     if self._unlabelled == 'ignored':
       return tf.zeros_like(like)
     logits = tf.stop_gradient(self._received(x, None))

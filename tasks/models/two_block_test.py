@@ -23,7 +23,8 @@ def nearest(v):
 
 
 def test_projection():
-  v = np.random.default_rng(0).normal(size=[40, 6]) * np.logspace(-2, 2, 40)[:, None]
+  scales = np.logspace(-2, 2, 40)[:, None]
+  v = np.random.default_rng(0).normal(size=[40, 6]) * scales
   v = np.concatenate([v, np.zeros([1, 6]), np.eye(6)])
   ours = two_block.project_to_simplex(tf.constant(v)).numpy()
   np.testing.assert_allclose(ours, [nearest(row) for row in v], atol=1e-9)

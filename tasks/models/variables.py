@@ -47,7 +47,7 @@ def ones(shape: Sequence[int], seed: Sequence[int]) -> tf.Tensor:
 
 
 def unit_forget_bias(shape: Sequence[int], seed: Sequence[int]) -> tf.Tensor:
-  """LSTM bias `[4 * units]`: 1 for the forget gate (the second), 0 elsewhere."""
+  """LSTM bias `[4 * units]`: 1 for the forget gate (second), 0 elsewhere."""
   del seed
   units = shape[0] // 4
   return tf.concat([tf.zeros(units), tf.ones(units), tf.zeros(2 * units)], 0)

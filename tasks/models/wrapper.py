@@ -1,7 +1,7 @@
 """The one `tff.learning.models.VariableModel` that wraps every network here.
 
-An objective (`objectives.Objective`) gives the scalar that is differentiated and
-float32 sums (`[numerator, denominator]`, or one number for a plain count),
+An objective (`objectives.Objective`) gives the scalar that is differentiated
+and float32 sums (`[numerator, denominator]`, or one number for a plain count),
 which are added over batches and over clients. Finalised metrics are quotients.
 """
 

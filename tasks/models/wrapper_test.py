@@ -21,7 +21,9 @@ class _Identity:
   def __init__(self):
     self.variables = variables_lib.Variables(0)
     self.decayed = [
-        self.variables.add('w', [2], lambda shape, seed: tf.constant([1.0, 2.0]))
+        self.variables.add(
+            'w', [2], lambda shape, seed: tf.constant([1.0, 2.0])
+        )
     ]
 
   def __call__(self, x, dropout):

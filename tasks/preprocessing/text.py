@@ -56,7 +56,7 @@ def ragged(rows: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def padded(lists: Iterable[Sequence[int]]) -> np.ndarray:
-  """Returns lists of ids as int32 [lists, longest, at least 1], 0 at the end."""
+  """Returns lists of ids as int32 [lists, longest or 1], 0 at the end."""
   lists = list(lists)
   lengths = np.array([len(ids) for ids in lists], np.int64)
   rows = np.zeros([len(lists), max(1, lengths.max(initial=0))], np.int32)

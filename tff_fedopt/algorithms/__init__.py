@@ -73,8 +73,8 @@ def register(
       and issubclass(hyperparameters, _hparams.Hyperparameters)
   ):
     raise ValueError(
-        f'algorithm {name!r}: {hyperparameters!r} as hyperparameters; expected a'
-        ' frozen dataclass on top of hparams.Hyperparameters'
+        f'algorithm {name!r}: {hyperparameters!r} as hyperparameters; expected'
+        ' a frozen dataclass on top of hparams.Hyperparameters'
     )
   for field in dataclasses.fields(hyperparameters):
     if 'help' not in field.metadata or isinstance(field.type, str):

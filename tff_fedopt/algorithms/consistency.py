@@ -18,9 +18,9 @@ q = q − 2⟨d, s⟩ + C ‖d‖²          s = s − C d
 Sums of deviations from the moving x stay as small as Δ is, and are kept in
 double precision.
 
-Source: Shen, Sun, Tao: Rethinking the Personalized Relaxed Initialization in the
-Federated Learning: Consistency and Generalization, 2026, arXiv:2604.12768, Δ^t
-and equation (10); FL-Simulator's divergence is that of the cohort.
+Source: Shen, Sun, Tao: Rethinking the Personalized Relaxed Initialization in
+the Federated Learning: Consistency and Generalization, 2026, arXiv:2604.12768,
+Δ^t and equation (10); FL-Simulator's divergence is that of the cohort.
 
 Example:
 

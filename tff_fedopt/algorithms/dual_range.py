@@ -10,9 +10,9 @@ Above 1 it overshoots, above 2 it diverges. The same holds for a local step,
 whose share of the way back to x_0 is γ η. Both hold for plain gradient steps,
 not clipped.
 
-Source: Wang, Xu, Wang, Chang, Quek, Sun: Beyond ADMM: A Unified Client-variance-
-reduced Adaptive Federated Learning Framework, 2022, arXiv:2212.01519,
-equation (14).
+Source: Wang, Xu, Wang, Chang, Quek, Sun: Beyond ADMM: A Unified
+Client-variance-reduced Adaptive Federated Learning Framework, 2022,
+arXiv:2212.01519, equation (14).
 """
 
 from collections.abc import Mapping, Sequence

@@ -10,8 +10,8 @@ K_i is the number of steps that client i really took. `form='code'` divides the
 mean change by the mean of K_i η_l, one number for the cohort as in FL-Simulator
 (which takes K from the size of its client 0), and so needs no second upload.
 
-Source: Xu, Wang, Wang, Yao: FedCM: Federated Learning with Client-level Momentum,
-2021, arXiv:2106.10874, the algorithm box of that name.
+Source: Xu, Wang, Wang, Yao: FedCM: Federated Learning with Client-level
+Momentum, 2021, arXiv:2106.10874, the algorithm box of that name.
 
 Example:
 

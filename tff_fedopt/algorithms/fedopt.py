@@ -12,8 +12,8 @@ Federated Optimization, 2020, arXiv:2003.00295, Algorithms 1 and 2 (there Δ has
 the opposite sign; here an update is initial minus final, as everywhere in TFF).
 FedAvg itself: McMahan, Moore, Ramage, Hampson, Agüera y Arcas: Communication-
 Efficient Learning of Deep Networks from Decentralized Data, 2016,
-arXiv:1602.05629, Algorithm 1. FedInit is FedAvg with relaxed initialisation, see
-`relaxation`.
+arXiv:1602.05629, Algorithm 1. FedInit is FedAvg with relaxed initialisation,
+see `relaxation`.
 
 Example:
 

@@ -53,14 +53,17 @@ def official_hyperparameters(case):
 def test_matches_google_research_federated(case):
   problem = problems.Problem(OFFICIAL['problems'][case['problem']])
   name, hp = official_hyperparameters(case)
-  ours = problems.rounds(problem, [r['cohort'] for r in case['rounds']], name, **hp)
+  ours = problems.rounds(
+      problem, [r['cohort'] for r in case['rounds']], name, **hp
+  )
   theirs = [r['weights'] for r in case['rounds']]
   assert problems.distance(ours, theirs) < 5e-6
 
 
 @pytest.mark.parametrize(
     'case',
-    [c for c in FLSIM['cases'] if c['method'] in ('FedAvg', 'FedAdam', 'FedProx')
+    [c for c in FLSIM['cases']
+     if c['method'] in ('FedAvg', 'FedAdam', 'FedProx')
      and not c['hyperparameters']['use_RI']],
     ids=lambda c: c['id'],
 )
@@ -94,7 +97,9 @@ def test_matches_fl_simulator(case):
       **hp,
   )
   tolerance = 1e-9 if case['dtype'] == 'float64' else 5e-6
-  assert problems.distance(ours, [r['weights'] for r in case['rounds']]) < tolerance
+  assert problems.distance(
+      ours, [r['weights'] for r in case['rounds']]
+  ) < tolerance
 
 
 def numpy_fedopt(problem, cohorts, server_step, client_lr=0.05, mu=0.0):
@@ -242,7 +247,9 @@ def test_fedprox_on_one_weight():
 )
 def test_reduces_to_fedavg_bit_for_bit(name, hp):
   fedavg = problems.rounds(p2(), COHORTS, 'fedavg')
-  assert problems.distance(problems.rounds(p2(), COHORTS, name, **hp), fedavg) == 0
+  assert problems.distance(
+      problems.rounds(p2(), COHORTS, name, **hp), fedavg
+  ) == 0
 
 
 def test_fedadagrad_closed_form_on_one_coordinate():

@@ -9,8 +9,8 @@ server: x_{t+1} = x_t − η mean(x_t − y_i)
 With `form='code'` weight decay acts at y after clipping, and not in e; with
 `form='paper'` it is part of F_i.
 
-Source: Qu, Li, Duan, Liu, Tang, Lu: Generalized Federated Learning via Sharpness
-Aware Minimization, 2022, arXiv:2206.02618, the algorithm box FedSAM.
+Source: Qu, Li, Duan, Liu, Tang, Lu: Generalized Federated Learning via
+Sharpness Aware Minimization, 2022, arXiv:2206.02618, the algorithm box FedSAM.
 
 Example:
 

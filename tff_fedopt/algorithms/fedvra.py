@@ -10,16 +10,16 @@ server: λ = λ − Σ_{i∈A} ω_i a_i γ_i δ_i             step 19; λ = Σ_a
 ```
 
 β = 1 / Σ_all ω_i γ_i, and η = 1 in the paper. `dual_step` a is a number, or
-`rho:R`: a_i = R / (γ_i η_i Q̃_i) with Q̃_i = (1 − (1 − η_i γ_i)^Q_i) / (η_i γ_i), so
-that by (14) R is the share of the new gradient in λ_i. `aggregation_step` d is a
-number, `N/m` or `1/sum`, 1 / Σ_{i∈A} ω_i. Federated ADMM is a = d = 1.
+`rho:R`: a_i = R / (γ_i η_i Q̃_i) with Q̃_i = (1 − (1 − η_i γ_i)^Q_i) / (η_i γ_i),
+so that by (14) R is the share of the new gradient in λ_i. `aggregation_step` d
+is a number, `N/m` or `1/sum`, 1 / Σ_{i∈A} ω_i. Federated ADMM is a = d = 1.
 
 The server knows γ_i, ω_i and d_i, as it knows in FedAvg how many examples a
 client has. With relaxed initialisation x_0 at a client is its own start.
 
-Source: Wang, Xu, Wang, Chang, Quek, Sun: Beyond ADMM: A Unified Client-variance-
-reduced Adaptive Federated Learning Framework, 2022, arXiv:2212.01519,
-Algorithm 1, equations (8) to (16).
+Source: Wang, Xu, Wang, Chang, Quek, Sun: Beyond ADMM: A Unified
+Client-variance-reduced Adaptive Federated Learning Framework, 2022,
+arXiv:2212.01519, Algorithm 1, equations (8) to (16).
 
 Example:
 

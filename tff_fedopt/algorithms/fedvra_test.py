@@ -43,7 +43,7 @@ def p2():
 
 
 class Runner:
-  """Runs algorithms; runs that differ in numbers only share a traced process."""
+  """Runs algorithms; runs that differ in numbers alone share a traced one."""
 
   def __init__(self, directory):
     self._directory = directory
@@ -205,7 +205,9 @@ def lemma(reference, cohorts, dual, aggregation):
         average = average + weight / q_tilde * g
         correction = gamma * ref.beta * server - duals[i]
         x = (
-            (1 - eta * gamma) * x + eta * gamma * anchor - eta * (g + correction)
+            (1 - eta * gamma) * x + eta * gamma * anchor - eta * (
+                g + correction
+            )
         )
       share = dual(i, len(batches)) * gamma * eta * q_tilde
       new_duals[i] = (1 - share) * duals[i] + share * average
@@ -418,7 +420,7 @@ def test_fedavg_is_the_limit_without_penalty(runner):
 
 
 def test_federated_admm_is_a_and_d_one(runner):
-  """(7a) by local steps, (7b), (7c) in the form (7d); all in NumPy, and fedvra."""
+  """(7a) by local steps, (7b), (7c) in the form (7d); in NumPy, and fedvra."""
   problem = p2()
   admm = runner.rounds(problem, COHORTS, 'fedadmm', gamma=GAMMA)
   ref = Numpy(problem)
@@ -440,7 +442,7 @@ def test_federated_admm_is_a_and_d_one(runner):
 
 
 def test_fedpd_is_federated_admm_with_all_clients(runner):
-  """FedPD with penalty 1/(2η) ‖x − x_0‖², η = 1/γ, communicating every round."""
+  """FedPD with penalty 1/(2η) ‖x − x_0‖², η = 1/γ, communicating each round."""
   problem = p2()
   ref = Numpy(problem)
   eta = 1 / GAMMA
@@ -464,7 +466,7 @@ def test_fedpd_is_federated_admm_with_all_clients(runner):
 
 
 def test_scaffold_is_the_limit_from_z(runner):
-  """With share 1 and γη → 0, started at z = x_0 + β λ without the penalty to it.
+  """With share 1 and γη → 0, started at z = x_0 + β λ, no penalty to it.
 
   What separates FedVRA from SCAFFOLD is then only that step and that penalty.
   """
@@ -718,8 +720,16 @@ def test_silent_clients_leave_the_duals_as_they_are(runner):
         ('fedvra', dict(dual_step='N/m'), 'expected 0 or above, or rho:R'),
         ('fedvra', dict(dual_step='rho:1.5'), 'or rho:R with R in'),
         ('fedvra', dict(dual_step=-1), 'dual_step: .*; expected 0 or above'),
-        ('fedvra', dict(aggregation_step='rho:1'), 'expected 0 or above, or N/m'),
-        ('fedvra', dict(client_weighting='examples'), 'list them as per_client'),
+        (
+            'fedvra',
+            dict(aggregation_step='rho:1'),
+            'expected 0 or above, or N/m',
+        ),
+        (
+            'fedvra',
+            dict(client_weighting='examples'),
+            'list them as per_client',
+        ),
         ('fedvra', dict(gamma=30), 'is 3, and local steps diverge'),
         (
             'fedvra',
@@ -750,7 +760,11 @@ def test_silent_clients_leave_the_duals_as_they_are(runner):
         ),
         ('fedvra', dict(per_client='{"rho": {"x": 2}}'), 'gamma, client_lea'),
         ('fedvra', dict(per_client='gamma=1'), 'expected JSON such as'),
-        ('fedvra', dict(per_client='{"gamma": 1}'), 'expected values by client'),
+        (
+            'fedvra',
+            dict(per_client='{"gamma": 1}'),
+            'expected values by client',
+        ),
         (
             'fedvra',
             dict(per_client='{"gamma": {"x": 0}}'),
@@ -773,7 +787,11 @@ def test_silent_clients_leave_the_duals_as_they_are(runner):
             dict(per_client='{"dual_step": {"x": 2}}'),
             'dual_step is 1 in federated ADMM',
         ),
-        ('fedadmm', dict(dual_step=1), 'fedadmm has no hyperparameter dual_step'),
+        (
+            'fedadmm',
+            dict(dual_step=1),
+            'fedadmm has no hyperparameter dual_step',
+        ),
         # Where steps jump back and forth, few of them may be worse than many.
         (
             'fedvra',
@@ -838,7 +856,11 @@ def test_silent_clients_leave_the_duals_as_they_are(runner):
             '2 clients are listed, and num_clients is 1',
         ),
         ('scaffold', dict(state_dir=''), "state_dir: ''; expected a directory"),
-        ('fedavg', dict(local_steps='random:1:3000000000'), '≤ HIGH ≤ 2147483647'),
+        (
+            'fedavg',
+            dict(local_steps='random:1:3000000000'),
+            '≤ HIGH ≤ 2147483647',
+        ),
         ('fedavg', dict(local_steps='random:5:2'), 'random:LOW:HIGH with 1 ≤'),
         ('fedavg', dict(local_steps=0), 'expected all, a whole number above 0'),
     ],
@@ -852,9 +874,15 @@ def test_one_line_says_what_is_wrong(name, hp, message):
 @pytest.mark.parametrize(
     'hp,message',
     [
-        (dict(dual_step=3), 'from 41 local steps on, and above 2, .* from 110 on'),
+        (
+            dict(dual_step=3),
+            'from 41 local steps on, and above 2, .* from 110 on',
+        ),
         (dict(dual_step=1.5), 'overshoots, from 110 local steps on$'),
-        (dict(dual_step=3, local_steps=50), 'a γ η Q̃ = 1.185 in 50 .* up to 2.53'),
+        (
+            dict(dual_step=3, local_steps=50),
+            'a γ η Q̃ = 1.185 in 50 .* up to 2.53',
+        ),
         (dict(gamma=15.0), 'is 1.5: from 1 on local steps jump back'),
         # γη so small that 1 − γη is 1.
         (dict(gamma=1e-17, dual_step=2), 'overshoots, from 6931471805'),
@@ -866,7 +894,9 @@ def test_a_warning_names_the_number(hp, message):
 
 
 def test_other_steps_than_plain_ones_have_other_limits(recwarn):
-  for name, pull in (('fedvra', 'gamma'), ('feddyn', 'alpha'), ('fedprox', 'mu')):
+  for name, pull in (
+      ('fedvra', 'gamma'), ('feddyn', 'alpha'), ('fedprox', 'mu')
+  ):
     for hp in (dict(client_optimizer='adam'), dict(max_gradient_norm=1.0)):
       algorithms.validate(name, {pull: 30.0, **hp})
   assert not recwarn

@@ -124,8 +124,8 @@ class Hyperparameters:
   client_learning_rate: float = field(0.1, 'η_l', positive)
   client_learning_rate_schedule: schedules.Schedule = field(
       schedules.Schedule(),
-      'η_l by round t: constant, exponential:RATE:STEPS, inverse_sqrt:RATE:STEPS'
-      ' or inverse_linear:RATE:STEPS',
+      'η_l by round t: constant, exponential:RATE:STEPS,'
+      ' inverse_sqrt:RATE:STEPS or inverse_linear:RATE:STEPS',
       structural=lambda schedule: schedule.kind,
       parse=schedules.Schedule.parse,
   )
@@ -187,7 +187,8 @@ class Hyperparameters:
   )
   client_bias_correction: bool | None = field(
       None,
-      'bias correction of client Adam and Yogi (paper: off, code: on, as Keras)',
+      'bias correction of client Adam and Yogi (paper: off, code: on, as'
+      ' Keras)',
       structural=True,
       used_by=_TWO_MOMENTS,
   )
@@ -201,8 +202,8 @@ class Hyperparameters:
   )
   relaxation: float = field(
       0.0,
-      'β of relaxed initialisation: a client starts at x + β (x − its last local'
-      ' model); 0: at x',
+      'β of relaxed initialisation: a client starts at x + β (x − its last'
+      ' local model); 0: at x',
       structural=bool,
   )
   track_consistency: bool = field(
@@ -247,8 +248,8 @@ class Hyperparameters:
       users = field.metadata['used_by']
       if getattr(self, name) is not None and self.client_optimizer not in users:
         raise ValueError(
-            f'{name} is not used by client_optimizer={self.client_optimizer}; it'
-            f' is used by {", ".join(users)}'
+            f'{name} is not used by client_optimizer={self.client_optimizer};'
+            f' it is used by {", ".join(users)}'
         )
     for name in ('num_clients', 'state_dir'):
       if getattr(self, name) is not None and name not in self.needed():
@@ -431,8 +432,8 @@ class FedInit(FedAvg):
   client_weighting: str = _weighting_uniform()
   relaxation: float = field(
       0.1,
-      'β of relaxed initialisation: a client starts at x + β (x − its last local'
-      ' model); 0: at x',
+      'β of relaxed initialisation: a client starts at x + β (x − its last'
+      ' local model); 0: at x',
       structural=bool,
   )
 
@@ -449,7 +450,7 @@ class FedSam(Hyperparameters):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _PerStep(Hyperparameters):
-  """Algorithms that read an average gradient off K_i local steps of rate η_l."""
+  """Algorithms that read a mean gradient off K_i local steps of rate η_l."""
 
   client_weighting: str = _weighting_uniform()
 

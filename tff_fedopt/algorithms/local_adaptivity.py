@@ -12,8 +12,8 @@ N_i is the displacement the client optimizer would have made, with the
 preconditioners it really used, had every gradient been all ones;
 `form='code'` takes the recursion of the authors' code in its place, which
 leaves out η_l and bias correction. All products are element-wise, and w_i is
-the client's share of the cohort's weight. With relaxed initialisation a corrected
-change is measured from the client's own start, in both forms.
+the client's share of the cohort's weight. With relaxed initialisation a
+corrected change is measured from the client's own start, in both forms.
 
 Source: Wang, Xu, Garrett, Charles, Liu, Joshi: Local Adaptivity in Federated
 Learning: Convergence and Consistency, 2021, arXiv:2106.02305, the correction

@@ -33,7 +33,7 @@ CODE = dict(form='code', client_weighting='uniform', max_gradient_norm=10.0)
 
 
 class Runner:
-  """Runs algorithms; runs that differ in numbers only share a traced process."""
+  """Runs algorithms; runs that differ in numbers alone share a traced one."""
 
   def __init__(self, directory):
     self._directory = directory
@@ -148,7 +148,9 @@ def test_matches_fl_simulator(case, runner):
       **simulators_hyperparameters(case),
   )
   tolerance = 1e-9 if case['dtype'] == 'float64' else 5e-6
-  assert problems.distance(ours, [r['weights'] for r in case['rounds']]) < tolerance
+  assert problems.distance(
+      ours, [r['weights'] for r in case['rounds']]
+  ) < tolerance
 
 
 def reference(
@@ -646,7 +648,9 @@ def test_one_line_says_what_is_missing(name, hp, message):
 
 def test_trace_key_follows_what_is_kept():
   key = algorithms.trace_key
-  assert key('fedinit', dict(state_dir='a')) == key('fedinit', dict(state_dir='b'))
+  assert key('fedinit', dict(state_dir='a')) == key(
+      'fedinit', dict(state_dir='b')
+  )
   assert key('fedinit', dict(relaxation=0.1)) == key(
       'fedinit', dict(relaxation=-0.2)
   )

@@ -1,4 +1,4 @@
-"""A round in which no client has a batch: nothing moves, nothing is measured."""
+"""A round in which no client has a batch: nothing moves or is measured."""
 
 import numpy as np
 import pytest

@@ -10,11 +10,11 @@ With `form='code'` the offset β (x_t − x_i) is left out of the average, as in
 FL-Simulator; the two forms agree when all clients take part and η = 1. What a
 method reads off the local steps themselves (a control variate, an average
 gradient) is measured from x_{i,0} in both forms. Whatever the form, FedDyn
-averages x_i, FedVRA uploads x_{i,0} − x_i, and the corrections of Local Adaptivity
-act on x_{i,0} − x_i, as N_i says how far the local steps went.
+averages x_i, FedVRA uploads x_{i,0} − x_i, and the corrections of Local
+Adaptivity act on x_{i,0} − x_i, as N_i says how far the local steps went.
 
-Source: Shen, Sun, Tao: Rethinking the Personalized Relaxed Initialization in the
-Federated Learning: Consistency and Generalization, 2026, arXiv:2604.12768,
+Source: Shen, Sun, Tao: Rethinking the Personalized Relaxed Initialization in
+the Federated Learning: Consistency and Generalization, 2026, arXiv:2604.12768,
 Algorithm 1; its line 16 is the server's average.
 
 Example:

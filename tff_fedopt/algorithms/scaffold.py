@@ -10,12 +10,13 @@ server: c = c + (1/C) Σ_{i∈S} (c_i⁺ − c_i)
 
 K_i is the number of steps that client i really took. FL-Simulator, which has
 option 2 only, takes one K for all, from the size of its client 0; where all
-clients are of one size that its batches divide, that is the same. With clipping,
-c_i⁺ of option 2 holds the clipped gradients, that of option 1 the whole one.
+clients are of one size that its batches divide, that is the same. With
+clipping, c_i⁺ of option 2 holds the clipped gradients, that of option 1 the
+whole one.
 
 Source: Karimireddy, Kale, Mohri, Reddi, Stich, Suresh: SCAFFOLD: Stochastic
-Controlled Averaging for Federated Learning, 2019, arXiv:1910.06378, Algorithm 1,
-equations (3) to (5).
+Controlled Averaging for Federated Learning, 2019, arXiv:1910.06378, Algorithm
+1, equations (3) to (5).
 
 Example:
 

@@ -1,1 +1,1 @@
-"""What the bench command measures: rounds and steps, side by side in one run."""
+"""What the bench command measures: rounds and steps, side by side."""

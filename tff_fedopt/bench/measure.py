@@ -2,10 +2,10 @@
 
 Every variant of a comparison lives in a process of its own, warmed up once;
 then the variants take turns, so that a machine that slows down slows all of
-them. A process may be faster or slower than the next for as long as it lives, so
-all this is done several times with new processes. What is printed is the median
-over all turns of the ratio within a turn. Batches are random numbers of the
-task's shapes: only time is measured.
+them. A process may be faster or slower than the next for as long as it lives,
+so all this is done several times with new processes. What is printed is the
+median over all turns of the ratio within a turn. Batches are random numbers of
+the task's shapes: only time is measured.
 """
 
 import dataclasses

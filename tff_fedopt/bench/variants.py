@@ -96,7 +96,8 @@ def _shakespeare():
   from tasks.models import wrapper
 
   spec = collections.OrderedDict(
-      x=tf.TensorSpec([None, 80], tf.int32), y=tf.TensorSpec([None, 80], tf.int32)
+      x=tf.TensorSpec([None, 80], tf.int32),
+      y=tf.TensorSpec([None, 80], tf.int32),
   )
 
   def model_fn():
@@ -527,7 +528,8 @@ COMPARISONS = dict(
         _algorithms(_emnist, _EMNIST, **_PRIMAL_DUAL),
     ),
     lstm_step_256=Comparison(
-        '10 training steps of an LSTM layer of 256 units, batch 4, 80 positions',
+        '10 training steps of an LSTM layer of 256 units, batch 4, 80'
+        ' positions',
         's',
         dict(
             ours=_lstm_step(256, 256, 4, 80, 'fast'),
@@ -535,7 +537,8 @@ COMPARISONS = dict(
         ),
     ),
     lstm_step_670=Comparison(
-        '10 training steps of an LSTM layer of 670 units, batch 16, 20 positions',
+        '10 training steps of an LSTM layer of 670 units, batch 16, 20'
+        ' positions',
         's',
         dict(
             ours=_lstm_step(96, 670, 16, 20, 'fast'),
@@ -572,8 +575,8 @@ def comparison(name: str) -> Comparison:
   """Returns a comparison.
 
   Args:
-    name: A key of `COMPARISONS`, or `BESIDE_FEDAVG` and the name of an algorithm
-      with the defaults of its hyperparameters.
+    name: A key of `COMPARISONS`, or `BESIDE_FEDAVG` and the name of an
+      algorithm with the defaults of its hyperparameters.
   """
   if not name.startswith(BESIDE_FEDAVG):
     return COMPARISONS[name]
@@ -582,7 +585,10 @@ def comparison(name: str) -> Comparison:
       f'a round of the EMNIST CNN, {algorithm} beside FedAvg',
       's',
       _algorithms(
-          _emnist, _EMNIST, fedavg=('fedavg', {}), **{algorithm: (algorithm, {})}
+          _emnist,
+          _EMNIST,
+          fedavg=('fedavg', {}),
+          **{algorithm: (algorithm, {})},
       ),
   )
 

@@ -22,8 +22,8 @@ from tff_fedopt.runtime import inherited
 
 _EVERYWHERE = 'flags of every command'
 _IMPORT = (
-    'a module, or the path of a Python file, that registers algorithms, tasks or'
-    ' tables; may be given several times'
+    'a module, or the path of a Python file, that registers algorithms, tasks'
+    ' or tables; may be given several times'
 )
 
 

@@ -69,7 +69,10 @@ def test_flags_files_and_arguments_arrive(tmp_path):
 @pytest.mark.parametrize(
     'argv, said',
     [
-        (['--num_clients=abc'], "--num_clients: 'abc'; expected a whole number"),
+        (
+            ['--num_clients=abc'],
+            "--num_clients: 'abc'; expected a whole number",
+        ),
         (['--num_clients', '1'], "'1'; expected a whole number, 2 or more"),
         (['--num_clients'], '--num_clients: no value given; expected a whole'),
         (['--learning_rate=x'], "--learning_rate: 'x'; expected a number"),
@@ -107,9 +110,8 @@ def test_help_shows_every_flag_and_the_examples(capsys):
   assert _run('--help', '--num_clients=abc', arguments='[ARGUMENT …]') == 0
   lines = capsys.readouterr().out.splitlines()
   assert lines[0] == 'Summary.'
-  assert 'usage: python -m tff_fedopt made_up [ARGUMENT …] [--flag=value …]' in (
-      lines
-  )
+  usage = 'usage: python -m tff_fedopt made_up [ARGUMENT …] [--flag=value …]'
+  assert usage in lines
   assert '  python -m tff_fedopt made_up --resume' in lines
   assert '  --num_clients: clients [3]' in lines
   assert '  --[no]resume: go on' in lines
@@ -191,7 +193,9 @@ def test_download_says_what_came(tmp_path, monkeypatch, capsys):
     assert (dataset, data_dir) == ('shakespeare', str(tmp_path))
     return str(tmp_path / 'shakespeare.sqlite')
 
-  found = download.sources.Found('shakespeare', '', 'subset', {}, {'train': 1}, {})
+  found = download.sources.Found(
+      'shakespeare', '', 'subset', {}, {'train': 1}, {}
+  )
   monkeypatch.setattr(download.download, 'download', fetch)
   monkeypatch.setattr(download.sources, 'find', lambda *_: found)
   assert download.main(['shakespeare', f'--data_dir={tmp_path}']) == 0

@@ -244,11 +244,13 @@ def diagnose(data_dir: str | None, timeout: float):
   findings = [check_data(task, folder) for task in tasks.PUBLISHED]
   remedy = None
   if data_dir and not os.path.isdir(folder):
-    remedy = f"--data_dir={data_dir} is no folder; name the one with TFF's files"
+    remedy = (
+        f"--data_dir={data_dir} is no folder; name the one with TFF's files"
+    )
   elif data_dir and not any(f.is_data or f.remedy for f in findings):
     remedy = (
-        f'--data_dir={data_dir} has no data of any task; fetch some, for example'
-        f' with "{sources.fetch_command("shakespeare", folder)}"'
+        f'--data_dir={data_dir} has no data of any task; fetch some, for'
+        f' example with "{sources.fetch_command("shakespeare", folder)}"'
     )
   yield Finding('data_dir', folder, remedy)
   yield from findings

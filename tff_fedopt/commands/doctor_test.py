@@ -33,7 +33,8 @@ def _write_shakespeare(folder):
             [(split, client, b'x' * 3000)] * size,
         )
         db.execute(
-            'INSERT INTO client_metadata VALUES (?, ?, ?)', (client, split, size)
+            'INSERT INTO client_metadata VALUES (?, ?, ?)',
+            (client, split, size),
         )
   db.close()
   return path
@@ -94,7 +95,9 @@ def test_a_file_cut_short_is_the_one_thing_to_repair(
 
 def test_stackoverflow_without_its_counts_is_unusable(monkeypatch, tmp_path):
   (tmp_path / 'stackoverflow.sqlite').touch()
-  found = sources.Found('stackoverflow', '', 'subset', {}, {'train': (1, 2)}, {})
+  found = sources.Found(
+      'stackoverflow', '', 'subset', {}, {'train': (1, 2)}, {}
+  )
   monkeypatch.setattr(sources, 'find', lambda dataset, data_dir: found)
   finding = doctor.check_data('stackoverflow_tag', str(tmp_path))
   assert not finding.is_data
@@ -132,7 +135,9 @@ def test_a_cache_that_is_a_file_is_the_thing_to_do(tmp_path, monkeypatch):
 def test_embedded_data_are_counted(tmp_path):
   assert 'when first used' in doctor.check_embedded(str(tmp_path / 'x')).text
   (tmp_path / 'a').write_text('1')
-  assert doctor.check_embedded(str(tmp_path)).text.startswith('1 files, 0.0 GiB')
+  assert doctor.check_embedded(str(tmp_path)).text.startswith(
+      '1 files, 0.0 GiB'
+  )
 
 
 def test_a_failed_hello_is_the_thing_to_do(monkeypatch, capsys):

@@ -72,8 +72,8 @@ def _define(values: flags.FlagValues) -> None:
   how.switch(
       'restamp',
       False,
-      're-run the rows that are checked; where their numbers are as stored, mark'
-      ' the stored rows as of the code of today',
+      're-run the rows that are checked; where their numbers are as stored,'
+      ' mark the stored rows as of the code of today',
   )
   how.switch(
       'check',

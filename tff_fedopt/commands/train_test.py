@@ -139,7 +139,8 @@ def test_help_names_every_hyperparameter_and_its_users(capsys):
   lines = capsys.readouterr().out.splitlines()
   for name in algorithms.names():
     taken = dataclasses.fields(algorithms.hyperparameters(name))
-    for field in {f.name for f in taken} - {'state_dir'}:  # Part of the run directory.
+    # state_dir is part of the run directory.
+    for field in {f.name for f in taken} - {'state_dir'}:
       assert any(
           line.startswith((f'  --{field}: ', f'  --[no]{field}: '))
           for line in lines

@@ -144,8 +144,8 @@ def _read(path):
   if first.startswith(_KIND) and version.isdigit() and first + b'\n' != _MAGIC:
     raise CheckpointError(
         f'{path} is in format {version.decode()}, which another version of this'
-        ' program wrote; go on with that version, or delete the run directory to'
-        ' start again'
+        ' program wrote; go on with that version, or delete the run directory'
+        ' to start again'
     )
   start = len(_MAGIC) + 65
   checksum = content[len(_MAGIC) : start - 1]

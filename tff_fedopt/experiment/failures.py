@@ -1,4 +1,4 @@
-"""What a user is told when clients' work fails: round, client, why, what to do."""
+"""What a user is told when clients' work fails: round, client, why, remedy."""
 
 import re
 from typing import Any

@@ -43,7 +43,7 @@ class Identity:
 
   @functools.cached_property
   def sha(self) -> str:
-    """The SHA-256 of the canonical JSON, in hex; moving a file changes nothing."""
+    """The SHA-256 of the canonical JSON, in hex, wherever the files are."""
     algorithm_code = sorted(self.algorithm_code.values())
     return sha256([self.settings, self.task_sha, algorithm_code])
 

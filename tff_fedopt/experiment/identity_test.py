@@ -76,7 +76,10 @@ def test_the_loops_code_counts_whatever_the_algorithm(name):
 )
 def test_differences_in_words(changes, words):
   before = identity.Identity(
-      {'client_learning_rate': 0.03}, {'x.npz': '1'}, {'t.py': '2'}, {'a.py': '3'}
+      {'client_learning_rate': 0.03},
+      {'x.npz': '1'},
+      {'t.py': '2'},
+      {'a.py': '3'},
   )
   now = dataclasses.replace(before, **changes)
   assert identity.differences(before, now) == words
@@ -101,7 +104,9 @@ def test_a_directory_of_another_run_names_the_differences(
 
   def changed(module, **options):
     code = of_module(module, **options)
-    return {**code, **({'tasks/pipeline.py': 'x'} if 'cifar10' in module else {})}
+    return {
+        **code, **({'tasks/pipeline.py': 'x'} if 'cifar10' in module else {})
+    }
 
   monkeypatch.setattr(identity.code_hash, 'of_module', changed)
   other = _spec(hyperparameters={'client_learning_rate': 0.03})

@@ -72,8 +72,8 @@ class Participation:
     found = per_client.read_object('participation', text)
     if not found:
       raise ValueError(
-          f'participation: {given!r:.60}; expected equal, examples, or JSON such'
-          ' as {"client id": 2.5}'
+          f'participation: {given!r:.60}; expected equal, examples, or JSON'
+          ' such as {"client id": 2.5}'
       )
     weights = {
         i: per_client.number(f'participation: weight of {i!r}', weight)

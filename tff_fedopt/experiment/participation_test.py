@@ -62,7 +62,10 @@ def test_of_clients():
         ('{"a": NaN}', "weight of 'a' is nan; expected a number"),
         ('{"a": true}', "weight of 'a' is True; expected a number"),
         ('{"a": 1e101}', 'expected a number above 0, at most 1e+100'),
-        ('{"a": 1, "a": 2}', "participation: 'a' is given twice; expected once"),
+        (
+            '{"a": 1, "a": 2}',
+            "participation: 'a' is given twice; expected once",
+        ),
         ('{"e": 2}', "no client 'e'; there are 4, the first is 'a'"),
         ('examples', 'these data do not say how many examples'),
     ],

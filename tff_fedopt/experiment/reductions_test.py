@@ -76,7 +76,8 @@ def test_one_spelling():
 
 @pytest.mark.parametrize(
     'reduction',
-    ['', 'last', 'last:0', 'last:-1', 'last:x', 'best:2', 'at:', 'mean:3', 'rounds_to:0.5:smooth:0',
+    ['', 'last', 'last:0', 'last:-1', 'last:x', 'best:2', 'at:', 'mean:3',
+     'rounds_to:0.5:smooth:0',
      'rounds_to:x', 'smooth:3:max', 'smooth:3:last:2:median'],
 )
 def test_unknown_reduction_is_refused(reduction):
@@ -91,7 +92,9 @@ def test_a_target_is_looked_for_in_the_smoothed_curve():
   values = [math.nan, 0.2, math.nan, 0.6, math.nan, 0.1, math.nan, 0.9]
   times = {'round_time': [1.0] * 8, 'evaluation_time': [0, 2.0] * 4}
   frame = _frame(values, **times)
-  apply = lambda text: reductions.parse(text).apply(frame, 'validation/accuracy')
+  apply = lambda text: reductions.parse(text).apply(
+      frame, 'validation/accuracy'
+  )
   assert apply('rounds_to:0.5') == 4
   assert apply('rounds_to:0.49:smooth:2') == 8
   assert apply('rounds_to:0.39:smooth:2') == 4

@@ -100,10 +100,10 @@ def run(
     process: A process of `algorithms.build`, or any learning process whose
       clients hold one sequence of batches.
     client_data: The clients, already batched: a `ClientData`, a dictionary from
-      client ids to data sets, or a list of data sets, whose ids are 0, 1, …. Its
-      method `dataset_for_client(client_id, seed)` is used if it has one, else
-      `create_tf_dataset_for_client(client_id)`, and shuffling and other draws of
-      that data set get seeds where they have none.
+      client ids to data sets, or a list of data sets, whose ids are 0, 1, ….
+      Its method `dataset_for_client(client_id, seed)` is used if it has one,
+      else `create_tf_dataset_for_client(client_id)`, and shuffling and other
+      draws of that data set get seeds where they have none.
     cohorts: The client ids of each round, text or whole numbers.
     seed: Seed of shuffling and dropout.
     state: Server state to continue from; by default a new one. What clients
@@ -187,7 +187,8 @@ class _Clients:
     if isinstance(cohort, (str, bytes)) or not isinstance(cohort, Iterable):
       raise ValueError(
           f'round {round_num}: the cohort is {cohort!r:.60}; expected a list of'
-          f' client ids for each round, such as [[{cohort!r:.60}]] for one round'
+          f' client ids for each round, such as [[{cohort!r:.60}]] for one'
+          ' round'
       )
     cohort = [client_input_lib.client_name(c) for c in cohort]
     if not cohort:
@@ -230,8 +231,8 @@ class _Clients:
       more = f' and {len(new) - 3} more' if new[3:] else ''
       warnings.warn(
           f'round {round_num}: no batch of client {", ".join(new[:3])}{more},'
-          ' which counts for nothing; does it have fewer examples than one batch'
-          ' (drop_remainder=True)?'
+          ' which counts for nothing; does it have fewer examples than one'
+          ' batch (drop_remainder=True)?'
       )
 
   def warn_of_nothing(self, round_num, metrics):

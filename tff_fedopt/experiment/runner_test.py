@@ -336,7 +336,8 @@ def test_one_traced_process_for_numbers_that_the_state_holds(
 
 def test_directories_that_are_refused(tmp_path, reference):
   with pytest.raises(
-      run_dir.RunDirError, match='holds another run: stored with rounds 6, now 7;'
+      run_dir.RunDirError,
+      match='holds another run: stored with rounds 6, now 7;',
   ):
     runner.run_experiment(_spec(rounds=7), reference, resume=True)
   (tmp_path / 'thesis.txt').write_text('')
@@ -412,7 +413,8 @@ def test_cohorts_by_chance(tmp_path, programs, monkeypatch):
   spec = _spec(cohorts='bernoulli', cohort_size=2, rounds=4)
   runner.run_experiment(spec, tmp_path, options=_OPTIONS, programs=programs)
   assert sizes == [
-      len(sampling.cohort(4, 2, spec.seed, t, 'bernoulli')) for t in (1, 2, 3, 4)
+      len(sampling.cohort(4, 2, spec.seed, t, 'bernoulli'))
+      for t in (1, 2, 3, 4)
   ]
   assert len(set(sizes)) > 1
 

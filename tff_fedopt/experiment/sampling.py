@@ -113,8 +113,8 @@ def unequal_cohort(
   would, one client does, drawn in proportion to p.
 
   Args:
-    probabilities: p, [clients], each in [0, 1]; with `fixed` their sum is whole,
-      the size of the cohort.
+    probabilities: p, [clients], each in [0, 1]; with `fixed` their sum is
+      whole, the size of the cohort.
     seed: The seed of the run.
     round_num: The round.
     kind: One of `COHORTS`.

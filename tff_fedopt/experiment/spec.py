@@ -84,8 +84,8 @@ class RunSpec:
       self._set('hyperparameters', hp)
     if self.hyperparameters.state_dir is not None:
       raise ValueError(
-          "state_dir: clients' memory is in the run's directory; leave state_dir"
-          ' out'
+          "state_dir: clients' memory is in the run's directory; leave"
+          ' state_dir out'
       )
     options = info.resolve(self.profile, self.task_options)
     self._set('task_options', immutabledict.immutabledict(options))
@@ -155,7 +155,7 @@ class RunSpec:
     return identity_lib.of(self)
 
   def fingerprint(self) -> str:
-    """Returns the SHA-256 of the run's identity, in hex; raises as that does."""
+    """Returns the SHA-256 of the run's identity, in hex; raises as it does."""
     return self.identity().sha
 
 

@@ -50,7 +50,9 @@ def test_what_decides_the_numbers_tells_runs_apart():
       _spec(algorithm='fedyogi'),
       _spec(hyperparameters={'tau': 0.1}),
       _spec(hyperparameters={'tau': 0.2}),
-      _spec(hyperparameters={'client_learning_rate_schedule': 'exponential:.5:9'}),
+      _spec(
+          hyperparameters={'client_learning_rate_schedule': 'exponential:.5:9'}
+      ),
       _spec(rounds=7),
       _spec(cohort_size=1),
       _spec(batch_size=1),
@@ -115,9 +117,18 @@ def test_nothing_in_it_can_be_changed():
         (dict(algorithm='sgd'), "unknown algorithm 'sgd'; .*fedadam"),
         (dict(hyperparameters={'taus': 1}), 'no hyperparameter taus.*tau'),
         (dict(hyperparameters={'tau': -1}), 'tau: -1.* expected above 0'),
-        (dict(algorithm='scaffold', hyperparameters={'state_dir': 'x'}), 'state_dir: '),
-        (dict(task_options={'noize': 1}), "unknown option 'noize' of toy; one of noise"),
-        (dict(task_options={'noise': -1}), 'noise: -1; must be a whole number, 0'),
+        (
+            dict(algorithm='scaffold', hyperparameters={'state_dir': 'x'}),
+            'state_dir: ',
+        ),
+        (
+            dict(task_options={'noize': 1}),
+            "unknown option 'noize' of toy; one of noise",
+        ),
+        (
+            dict(task_options={'noise': -1}),
+            'noise: -1; must be a whole number, 0',
+        ),
         (dict(profile='big'), "unknown profile 'big'; one of quick, small"),
         (dict(cohorts='some'), "kind of cohorts 'some'; one of fixed, bern"),
         (dict(participation='some'), "participation: 'some'; expected equal"),

@@ -1,6 +1,7 @@
 """Clients as users have them: any container, any ids, any data sets.
 
-Ids may be text or whole numbers, NumPy's included: client 7 is '7' from here on.
+Ids may be text or whole numbers, NumPy's included: client 7 is '7' from here
+on.
 """
 
 from collections.abc import Mapping, Sequence
@@ -140,7 +141,7 @@ class _Seeds:
     return sampling.derive_seed(self._seed, 'shuffling', self.given)
 
   def give(self, constants):
-    """Seeds a shuffle: two numbers that are 0, the word for none, and a state."""
+    """Seeds a shuffle: two numbers that are 0, the word for none; a state."""
     if len(constants) < 3 or None in constants:
       return
     *pair, state = constants

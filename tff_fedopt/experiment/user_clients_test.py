@@ -26,11 +26,15 @@ def process():
 
 
 def _run(process, client_data, cohorts, **options):
-  return [r.weights for r in rounds.run(process, client_data, cohorts, **options)]
+  return [
+      r.weights for r in rounds.run(process, client_data, cohorts, **options)
+  ]
 
 
 def test_any_container_and_any_ids_are_the_same_clients(process):
-  expected = _run(process, {str(i): _batches(i) for i in range(3)}, [['0', '2']])
+  expected = _run(
+      process, {str(i): _batches(i) for i in range(3)}, [['0', '2']]
+  )
   for client_data, cohorts in (
       ([_batches(i) for i in range(3)], [[0, 2]]),
       ({i: _batches(i) for i in range(3)}, np.array([[0, 2]])),
@@ -47,8 +51,16 @@ def test_any_container_and_any_ids_are_the_same_clients(process):
         ([_batches(0)], ['0'], r"cohort is '0'; expected a list.*\[\['0'\]\]"),
         ([_batches(0)], [0], r'cohort is 0; expected a list.*\[\[0\]\]'),
         ([_batches(0)], [[0.5]], 'client id 0.5 is of type float; expected'),
-        ([_batches(0)], [[1]], "unknown client '1'; .* 1 clients.*first is '0'"),
-        ({7: _batches(0), '7': _batches(1)}, [[7]], 'two clients have one name'),
+        (
+            [_batches(0)],
+            [[1]],
+            "unknown client '1'; .* 1 clients.*first is '0'",
+        ),
+        (
+            {7: _batches(0), '7': _batches(1)},
+            [[7]],
+            'two clients have one name',
+        ),
         ([toy.arrays(0)], [[0]], 'of type OrderedDict; expected a tf.data'),
         (5, [[0]], 'client_data is of type int; expected a ClientData, a dict'),
     ],
@@ -168,7 +180,9 @@ def test_plain_data_sets_given_to_next_are_said(process):
 
 
 def test_any_text_is_the_name_of_a_client_with_memory(tmp_path):
-  names = ['a/b', '../up', '.', 'two words', '"quoted\'', 'ümläut 名', '*?[x]', '']
+  names = [
+      'a/b', '../up', '.', 'two words', '"quoted\'', 'ümläut 名', '*?[x]', ''
+  ]
   clients = {name: _batches(i) for i, name in enumerate(names)}
   weights = {}
   for kind, ids in (('odd', names), ('plain', range(len(names)))):

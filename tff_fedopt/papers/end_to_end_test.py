@@ -1,4 +1,4 @@
-"""Tables from the plan to the files, their runs cut short: real tasks, real runs."""
+"""Tables from the plan to the files: real tasks, real runs cut short."""
 
 import math
 

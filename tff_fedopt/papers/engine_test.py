@@ -161,7 +161,14 @@ def test_synthetic_numbers_get_no_verdict_and_no_difference(tmp_path):
         ('SO LR', 66.2, 'small', 'canonical', {}, 'not compared'),
         ('SO LR', 66.2, 'paper', 'canonical', {'rounds': 400}, 'not compared'),
         ('SO LR', 66.2, 'paper', 'canonical', {'seeds': (4,)}, 'not compared'),
-        ('SO LR', 66.2, 'paper', 'canonical', {'form': 'paper'}, 'not compared'),
+        (
+            'SO LR',
+            66.2,
+            'paper',
+            'canonical',
+            {'form': 'paper'},
+            'not compared',
+        ),
         # Its rates are a third party's.
         ('CIFAR-10', 78.3, 'paper', 'canonical', {}, 'not compared'),
     ],

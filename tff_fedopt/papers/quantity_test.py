@@ -209,7 +209,9 @@ def test_what_is_not_reached_is_never_and_curves_are_drawn(tmp_path):
   cells = [
       spec.Cell('slow', f'rate {rate}', [_setting(rate)], quantity=quantity)
       if quantity is to_half
-      else spec.Cell('wide', f'rate {rate}', [_setting(rate)], quantity=quantity)
+      else spec.Cell(
+          'wide', f'rate {rate}', [_setting(rate)], quantity=quantity
+      )
       for quantity in (to_half, spread)
       for rate in (0.2, 0.3)
   ]
@@ -239,7 +241,9 @@ def _measured_cell(column, base, **arguments):
       'r',
       column,
       quantity=spec.Quantity('half', 'm'),
-      measure=spec.Measure(_half_life, {'base': base, **arguments}, 'guessed: here'),
+      measure=spec.Measure(
+          _half_life, {'base': base, **arguments}, 'guessed: here'
+      ),
   )
 
 
@@ -263,7 +267,9 @@ def test_measured_table_from_the_command_to_the_files(tmp_path, capsys):
   assert (first['ours_mean'], first['unit'], first['data']) == (
       '3', 'm', 'computed'
   )
-  assert first['setting'] == 'base=5' and first['setting_source'] == 'guessed: here'
+  assert first['setting'] == 'base=5' and first[
+      'setting_source'
+  ] == 'guessed: here'
   assert first['spec_sha'] != second['spec_sha']
   # What is there is not computed again.
   times = lambda: [
@@ -322,7 +328,10 @@ def test_stored_tolerances(tmp_path):
             },
             'not both',
         ),
-        ({'measure': spec.Measure(_half_life, {}, 'guessed: here')}, 'needs a quantity'),
+        (
+            {'measure': spec.Measure(_half_life, {}, 'guessed: here')},
+            'needs a quantity',
+        ),
         (
             {
                 'candidates': [_setting(0.1)],
@@ -365,5 +374,7 @@ def test_record_names_column_rule_and_quantity(tmp_path):
       c.cell.key: stamp.of(c.planned, 'last:1') for c in result.cells
   }
   [values] = store.rows(result, stamps).to_dict('records')
-  expected = {'metric': 'round', 'split': '', 'reduction': 'median', 'unit': 's'}
+  expected = {
+      'metric': 'round', 'split': '', 'reduction': 'median', 'unit': 's'
+  }
   assert expected.items() <= values.items()

@@ -79,7 +79,9 @@ def every(task: str, algorithm: str, where: source_lib.Source):
     where: The source.
   """
   names = (
-      *(f.name for f in dataclasses.fields(algorithms.hyperparameters(algorithm))),
+      *(f.name for f in dataclasses.fields(
+          algorithms.hyperparameters(algorithm)
+      )),
       *(f'task option {name}' for name in tasks.info(task).options),
       *_OF_RUNS,
   )

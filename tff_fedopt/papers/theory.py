@@ -23,11 +23,11 @@ AGREEMENT = 'These runs in NumPy against the library'
 _SOURCE = source.guessed('the statements leave the problem and its sizes free')
 NOTES = (
     'Quadratic clients F_i(x) = ½ (x − m_i)ᵀ H_i (x − m_i) with curvatures from'
-    ' 0.5 to 2 and axes of their own, in 4 dimensions; not convex: + 0.3 Σ cos 2x'
-    ' (where it is so). Claims: one number each, its rule in brackets.',
+    ' 0.5 to 2 and axes of their own, in 4 dimensions; not convex: + 0.3 Σ cos'
+    ' 2x (where it is so). Claims: one number each, its rule in brackets.',
     'Slopes: least squares of logarithms over the points above, standard error'
-    ' from their residuals. Runs in NumPy, written independently of the library;'
-    ' the last panel is how far they are from it.',
+    ' from their residuals. Runs in NumPy, written independently of the'
+    ' library; the last panel is how far they are from it.',
 )
 
 LOG = spec.Quantity('log10', higher_is_better=False, decimals=2)
@@ -42,7 +42,7 @@ def number(name: str, decimals: int = 3, **changes: Any) -> spec.Quantity:
 
 
 def log10(value: float) -> float:
-  """log10 of a distance; −12 for less: what rounding leaves is no difference."""
+  """log10 of a distance; −12 for less: what rounding leaves is none."""
   return max(math.log10(value), -12.0) if value > 0 else -12.0
 
 
@@ -84,7 +84,9 @@ class Slope:
     kind = 'relative_' if relative else ''
     self.__qualname__ = f'{function.__qualname__}.{kind}{part}'
 
-  def __call__(self, seed: int, over: str, values: Sequence[float], **arguments):
+  def __call__(
+      self, seed: int, over: str, values: Sequence[float], **arguments
+  ):
     """Measures at all values; returns the slope."""
     numbers = [
         self._function(seed=seed, **{over: v}, **arguments).value

@@ -38,7 +38,9 @@ def test_a_cell_of_a_published_place_finds_its_number(profile):
   for name in papers.names():
     for cell in papers.get(name).cells(profile):
       if (name, cell.row, cell.column) in places and not cell.panel:
-        planned = plan.PlannedCell(cell, tuple(map(_candidate, cell.candidates)))
+        planned = plan.PlannedCell(
+            cell, tuple(map(_candidate, cell.candidates))
+        )
         assert planned.published(name), cell.key
 
 

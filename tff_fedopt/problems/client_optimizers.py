@@ -7,7 +7,7 @@ Without noise; every client takes part.
 sgd       y = y − η g
 momentum  m = ρ m + g,  y = y − η m
 adagrad   v = v + g²,  y = y − η g / (√v + ε)
-adam      m = β₁ m + (1 − β₁) g,  v = β₂ v + (1 − β₂) g²,  y = y − η m / (√v + ε)
+adam      m = β₁ m + (1 − β₁) g, v = β₂ v + (1 − β₂) g², y = y − η m / (√v + ε)
 N_i       what y would have moved if every gradient had been 1
 ```
 """

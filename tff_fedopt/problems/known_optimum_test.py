@@ -64,7 +64,13 @@ def test_k_means_assigns_points_at_the_received_centroids():
 def test_distances_are_those_of_a_run_in_numpy(steps, sampling):
   seed, rate = 3, 0.05
   measured = known_optimum.remaining_distance(
-      'quadratics', 'fedavg', steps, sampling, 4, seed, client_learning_rate=rate
+      'quadratics',
+      'fedavg',
+      steps,
+      sampling,
+      4,
+      seed,
+      client_learning_rate=rate,
   )
   local_steps = (1, 8, 3, 5, 2, 6) if steps == 'unequal' else (1,) * 6
   likely = np.ones(6)

@@ -8,14 +8,14 @@ the runtime, and a client that never took part costs nothing.
 STATE_DIR/manifest.json                       what the directory is for
 STATE_DIR/initial_model.RUN.*                 w^0
 STATE_DIR/HHHH/BASE64(client id).RUN.ROUND.*  what a client wrote in a round
-STATE_DIR/stock.RUN.ROUND                     what has to be there at a checkpoint
+STATE_DIR/stock.RUN.ROUND                     what must be there at a checkpoint
 ```
 
 STATE_DIR is held in the server's state, so that one traced process serves runs
-in several directories. RUN is a number drawn when that state is initialised, and
-part of it, so runs that share a directory do not meet. HHHH is a hash of the id, so that no
-folder grows large. A file pair in TensorFlow's checkpoint format is written
-under another name and moved into place, its `.index` last.
+in several directories. RUN is a number drawn when that state is initialised,
+and part of it, so runs that share a directory do not meet. HHHH is a hash of
+the id, so that no folder grows large. A file pair in TensorFlow's checkpoint
+format is written under another name and moved into place, its `.index` last.
 
 A client of round t reads the newest version written before t. What an
 interrupted round left is therefore ignored, and overwritten when the round is
@@ -345,8 +345,8 @@ def require(
     if missing:
       raise ClientStateError(
           f'{missing[0]} is missing, and without it clients would forget what'
-          ' they have learned; put it back, or delete the run directory to start'
-          ' again'
+          ' they have learned; put it back, or delete the run directory to'
+          ' start again'
       )
 
 
@@ -407,10 +407,10 @@ def translate(
   for pattern, what in (
       ('No space left|Disk quota', 'cannot be written: the disk is full; free'
        ' space and resume, nothing is lost'),
-      ('Permission denied|Read-only', 'cannot be opened: permission denied; give'
-       ' the workers access and resume'),
-      ('File name too long', 'cannot be written: the client id is too long for a'
-       ' file name; use shorter ids'),
+      ('Permission denied|Read-only', 'cannot be opened: permission denied;'
+       ' give the workers access and resume'),
+      ('File name too long', 'cannot be written: the client id is too long for'
+       ' a file name; use shorter ids'),
       ('not found in checkpoint|incompatible|not compatible|Checksum|DataLoss'
        '|data loss|sstable|truncated|corrupt|dtype|Read less bytes', damaged),
       ('No such file|Failed to find any matching files|Unable to open', 'is'

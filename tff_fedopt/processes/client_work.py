@@ -117,10 +117,10 @@ def build_client_work(
   Returns:
     A `ClientWorkProcess` whose clients take `client_input`s and upload what
     `training.method` says, with a weight that says whether the client `speaks`:
-    1, or 0 for one that took no step or weighs nothing. A client whose result is
-    not finite uploads zeros with weight 0, keeps its old memory and is counted
-    in the metric `non_finite_clients`. What is measured while training is not a
-    number where no client was measured.
+    1, or 0 for one that took no step or weighs nothing. A client whose result
+    is not finite uploads zeros with weight 0, keeps its old memory and is
+    counted in the metric `non_finite_clients`. What is measured while training
+    is not a number where no client was measured.
   """
   with checked.graph.as_default():
     model = checked.model
@@ -149,7 +149,9 @@ def build_client_work(
     initial_state['state_dir'] = np.str_(os.path.abspath(training.state_dir))
     fixed += ['run', 'state_dir']
   state_type = tff.to_type(
-      collections.OrderedDict((k, v.dtype.type) for k, v in initial_state.items())
+      collections.OrderedDict(
+          (k, v.dtype.type) for k, v in initial_state.items()
+      )
   )
 
   @tff.tensorflow.computation

@@ -150,10 +150,14 @@ def _values_of(name, held):
 def num_bytes(value_type: tff.Type) -> int:
   """Bytes of a value of this type, its tensors' shapes being known."""
   tensors = tff.types.structure_from_tensor_type_tree(
-      lambda t: int(np.prod(t.shape, dtype=np.int64)) * np.dtype(t.dtype).itemsize,
+      lambda t: (
+          int(np.prod(t.shape, dtype=np.int64)) * np.dtype(t.dtype).itemsize
+      ),
       value_type,
   )
-  return sum(tff.structure.flatten(tff.structure.from_container(tensors, recursive=True)))
+  return sum(tff.structure.flatten(
+      tff.structure.from_container(tensors, recursive=True)
+  ))
 
 
 def build_learning_process(

@@ -46,8 +46,8 @@ class LocalResult(NamedTuple):
     num_steps: K_i, the number of steps really taken, an int64 scalar.
     optimizer_state: The client optimizer's state after the last step.
     displacement: N_i, a tuple of tensors, if the method tracks it; else ().
-    gradient_at_x: ∇F_i(x) over all the client's examples, a tuple of tensors, if
-      the method asks for it; else ().
+    gradient_at_x: ∇F_i(x) over all the client's examples, a tuple of tensors,
+      if the method asks for it; else ().
   """
 
   y: tuple[Any, ...]
@@ -174,7 +174,7 @@ class LocalMethod:
 
 
 class Around(LocalMethod):
-  """A method around another: everything is the inner one's, to be overridden."""
+  """A method around another: all is the inner one's, to be overridden."""
 
   def __init__(self, inner: LocalMethod):
     self.inner = inner

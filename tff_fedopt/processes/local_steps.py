@@ -65,8 +65,8 @@ class LocalSteps:
       low = high = 0
     if not 1 <= low <= high <= MOST:
       raise ValueError(
-          f'local_steps: {given!r:.60}; expected all, a whole number above 0, or'
-          f' random:LOW:HIGH with 1 ≤ LOW ≤ HIGH ≤ {MOST}'
+          f'local_steps: {given!r:.60}; expected all, a whole number above 0,'
+          f' or random:LOW:HIGH with 1 ≤ LOW ≤ HIGH ≤ {MOST}'
       )
     return cls(kind, low, high)
 
@@ -77,7 +77,7 @@ class LocalSteps:
 
   @property
   def telling(self) -> tuple[int, ...]:
-    """The least odd number, the least even one and the largest; none for all."""
+    """The least odd number, the least even one, the largest; none for all."""
     if self.kind == 'all':
       return ()
     return tuple(sorted({self.low, min(self.low + 1, self.high), self.high}))

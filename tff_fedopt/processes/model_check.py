@@ -50,9 +50,9 @@ def check(model_fn: Callable[[], tff.learning.models.VariableModel]) -> Checked:
     What the model is.
 
   Raises:
-    ValueError: If `model_fn` is no function that makes a new model in each call,
-      or the model cannot be trained as it is. What `model_fn` and the forward
-      pass raise themselves comes through as it is.
+    ValueError: If `model_fn` is no function that makes a new model in each
+      call, or the model cannot be trained as it is. What `model_fn` and the
+      forward pass raise themselves comes through as it is.
   """
   _check_function(model_fn)
   graph, first_values = tf.Graph(), set()

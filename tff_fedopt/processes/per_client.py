@@ -106,8 +106,8 @@ def read_object(option: str, text: Any) -> dict[str, Any] | None:
     The object, None if the text is anything else.
 
   Raises:
-    ValueError: If an object in it holds a name twice, of which JSON itself would
-      take the last.
+    ValueError: If an object in it holds a name twice, of which JSON itself
+      would take the last.
   """
 
   def to_dict(pairs):
@@ -135,7 +135,9 @@ def _value(name, client_id, value):
     )
   if name == 'local_steps':
     steps = value if isinstance(value, list) else [value]
-    if steps and all(type(s) is int and 1 <= s <= local_steps.MOST for s in steps):
+    if steps and all(
+        type(s) is int and 1 <= s <= local_steps.MOST for s in steps
+    ):
       return tuple(steps)
     wanted = f'a whole number from 1 to {local_steps.MOST} or a list of them'
     raise ValueError(

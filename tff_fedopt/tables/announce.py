@@ -16,7 +16,9 @@ _RATES = {
 
 
 def names(
-    work: Sequence[tuple[Any, plan_lib.Options, Sequence[plan_lib.PlannedCell]]],
+    work: Sequence[
+        tuple[Any, plan_lib.Options, Sequence[plan_lib.PlannedCell]]
+    ],
 ) -> dict[Any, str]:
   """Returns what people call each run.
 

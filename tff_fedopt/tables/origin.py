@@ -299,7 +299,9 @@ def listing(
     if between:
       lines.append(f'  not comparable: {"; ".join(between)}')
     else:
-      lines.append('  comparable' + (', on canonical data' if cell.runs else ''))
+      lines.append(
+          '  comparable' + (', on canonical data' if cell.runs else '')
+      )
   return '\n'.join(lines)
 
 

@@ -1,7 +1,7 @@
-"""One number of a whole grid of rates: where good pairs lie, how many there are.
+"""One number of a whole grid of rates: where good pairs lie, how many are.
 
-A cell's candidates are the points of the grid: a client rate, a server rate, and
-the number that a run with them gave. A run that diverged is worse than any
+A cell's candidates are the points of the grid: a client rate, a server rate,
+and the number that a run with them gave. A run that diverged is worse than any
 other. Rates are base-10 logarithms.
 """
 

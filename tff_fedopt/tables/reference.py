@@ -164,8 +164,8 @@ def restamp(
 ) -> list[str]:
   """Marks stored rows as of today's code, where it gives the same numbers.
 
-  Nothing is marked unless all rows that were run again are as stored. Rows whose
-  settings or data have changed stay as they are.
+  Nothing is marked unless all rows that were run again are as stored. Rows
+  whose settings or data have changed stay as they are.
 
   Args:
     table: The table.

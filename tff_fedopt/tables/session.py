@@ -33,8 +33,8 @@ def open_data(specs: Sequence[Any]) -> None:
     specs: The runs.
 
   Raises:
-    ValueError: If data is missing or unusable (`tasks.data.sources.DataError`), or
-      has too few clients; says what to do.
+    ValueError: If data is missing or unusable (`tasks.data.sources.DataError`),
+      or has too few clients; says what to do.
   """
   real = {
       _data_key(run): run
@@ -89,7 +89,9 @@ def _measure_all(runs, out_dir, resume, names):
 
 
 def make(
-    work: Sequence[tuple[Any, plan_lib.Options, Sequence[plan_lib.PlannedCell]]],
+    work: Sequence[
+        tuple[Any, plan_lib.Options, Sequence[plan_lib.PlannedCell]]
+    ],
     *,
     out_dir: pathlib.Path,
     jobs: int = 1,

@@ -66,7 +66,8 @@ def semi_log(
     b, and its standard error.
 
   Raises:
-    ValueError: If there are fewer than three points, or a number is not above 0.
+    ValueError: If there are fewer than three points, or a number is not above
+      0.
   """
   if min(numbers) <= 0:
     raise ValueError('a point is not above 0 and has no logarithm')

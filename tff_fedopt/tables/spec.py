@@ -265,8 +265,8 @@ class TableSpec:
     notes: Lines under the table: choices a reader must know.
     check_rows: Rows whose quick numbers are re-run by the reference check.
     figures: Name to a function that draws a further figure of the result.
-    sources: Where, in the profile `paper`, `seeds`, `reduction` and `split` (that
-      validation is shown) come from.
+    sources: Where, in the profile `paper`, `seeds`, `reduction` and `split`
+      (that validation is shown) come from.
   """
 
   id: str

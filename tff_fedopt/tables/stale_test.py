@@ -1,7 +1,7 @@
 """A changed default, constant, rule or layer marks stored rows stale by name.
 
-Source text is changed in a copy of the tree, where another process plans a table
-of all algorithms and tasks and compares its stamps with those of before.
+Source text is changed in a copy of the tree, where another process plans a
+table of all algorithms and tasks and compares its stamps with those of before.
 """
 
 import ast
@@ -75,7 +75,9 @@ def _patched(text, changes):
     starts.append(starts[-1] + len(line.encode()))
   raw = text.encode()
   at = lambda line, column: starts[line - 1] + column
-  for node, new in sorted(changes, key=lambda c: -at(c[0].lineno, c[0].col_offset)):
+  for node, new in sorted(
+      changes, key=lambda c: -at(c[0].lineno, c[0].col_offset)
+  ):
     begin = at(node.lineno, node.col_offset)
     end = at(node.end_lineno, node.end_col_offset)
     raw = raw[:begin] + new(raw[begin:end].decode()).encode() + raw[end:]
@@ -120,7 +122,9 @@ def _defaults():
 
 
 _PARSED = {
-    'client_learning_rate_schedule': "schedules.Schedule('exponential', 0.5, 3.0)",
+    'client_learning_rate_schedule': (
+        "schedules.Schedule('exponential', 0.5, 3.0)"
+    ),
     'local_steps': "local_steps_lib.LocalSteps('fixed', 2, 2)",
     'per_client': "per_client_lib.PerClient.parse('{\"gamma\": {\"x\": 0.2}}')",
     'dual_step': "step_rule.StepRule('constant', 0.5)",

@@ -1,9 +1,9 @@
 """What a number of a table belongs to, and what has changed since.
 
 A stamp holds the settings behind a cell (candidates with every hyperparameter,
-baseline, seeds, reduction, quantity), the data of its task, and the code of task
-and algorithms. The code of algorithms is recorded and not compared: the check
-runs the numbers again, which says more.
+baseline, seeds, reduction, quantity), the data of its task, and the code of
+task and algorithms. The code of algorithms is recorded and not compared: the
+check runs the numbers again, which says more.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -153,8 +153,9 @@ def to_json(stamps: Mapping[tuple[str, ...], Stamp]) -> dict[str, Any]:
     stamps: Key of the cell to its stamp.
 
   Returns:
-    `common`: settings of all candidates; `shared`: what rows refer to by number;
-    `rows`: key and parts of each, of candidates only what is not common.
+    `common`: settings of all candidates; `shared`: what rows refer to by
+    number; `rows`: key and parts of each, of candidates only what is not
+    common.
   """
   every = [
       settings

@@ -184,7 +184,7 @@ class Processes:
           os.kill(pid, signal.SIGKILL)
 
   def close(self) -> None:
-    """Kills what still runs; fails if anything had to be killed for its time."""
+    """Kills what still runs; fails if anything was killed for its time."""
     for timer in self._timers:
       timer.cancel()
     self.end()

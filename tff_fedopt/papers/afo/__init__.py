@@ -117,7 +117,9 @@ TABLES = (
         id='afo_test',
         title='Stack Overflow: the whole test split after the last round',
         citation=f'{_CITATION}, appendix E.2',
-        shows='the order of the methods on validation data is that on test data',
+        shows=(
+            'the order of the methods on validation data is that on test data'
+        ),
         kind='table',
         row_header='Task',
         column_header='Method',
@@ -167,7 +169,9 @@ TABLES = (
     _table(
         id='afo_curves',
         title='Curves of seven tasks, five server optimizers and SCAFFOLD',
-        citation=f'{_CITATION}, training curves of the main text and appendix E',
+        citation=(
+            f'{_CITATION}, training curves of the main text and appendix E'
+        ),
         shows='adaptive servers learn faster from the first rounds on',
         kind='curves',
         row_header='Task',
@@ -211,8 +215,8 @@ TABLES = (
             (
                 'InvSqrt: η_l / √(1 + t), its first rate the best of the tuned'
                 ' constant one times 1, √10, 10; ExpDecay: a tenth after each'
-                ' third of the rounds. Server rates are constant: the paper says'
-                ' that they need not fall.'
+                ' third of the rounds. Server rates are constant: the paper'
+                ' says that they need not fall.'
             ),
         ),
         check_rows=('FedAvg',),

@@ -184,7 +184,8 @@ def tau(profile, form):
 
 
 _TRAINER = source.guessed(
-    "the defaults of the authors' later trainer: the published values are unknown"
+    "the defaults of the authors' later trainer: the published values are"
+    " unknown"
 )
 _SERVER_DEFAULTS = source.guessed(
     "what the authors' list gives server optimizers: of these it says nothing"
@@ -340,8 +341,8 @@ def test_sets(profile, form):
 # for the best pair to lie inside.
 _QUICK_RELATION = ((-1, 0, 1, 2, 3), (-1.5, -0.5, 0.5, 1.5))
 _RELATION = source.guessed(
-    'appendix E.4 is known by its title only, on the relation between client and'
-    ' server learning rates'
+    'appendix E.4 is known by its title only, on the relation between client'
+    ' and server learning rates'
 )
 _MEASURES = source.guessed('the paper shows it in figures, without a number')
 _BEST_SERVER = spec.Quantity(
@@ -469,8 +470,8 @@ def curves(profile, form):
 _RAISED = (0, 0.5, 1)
 
 
-# Steps that fall pay only once a constant one has done its work, which takes more
-# rounds than the other quick tables have.
+# Steps that fall pay only once a constant one has done its work, which takes
+# more rounds than the other quick tables have.
 _QUICK_SCHEDULES = {'rounds': 100, 'evaluate_every': 5}
 
 

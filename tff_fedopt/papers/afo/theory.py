@@ -27,8 +27,9 @@ NOTES = (
     ' β₁ = 0, noise σ = 2 in each of 4 coordinates, 32 runs. Their bound is'
     ' O(1/√(m K T)): a slope of −0.5 or less is within it.',
     'Stationary error: η_l 0.05, K 4, σ = 1, 64 runs, last 75 of 150 rounds.'
-    ' Pachinko: 500 clients of 100 images, 100 labels in 20 groups, α 0.1, β 10.'
-    ' SCAFFOLD: η_l 0.03, K 5, σ = 0.3, 16 runs, the last sixth of the rounds.',
+    ' Pachinko: 500 clients of 100 images, 100 labels in 20 groups, α 0.1, β'
+    ' 10. SCAFFOLD: η_l 0.03, K 5, σ = 0.3, 16 runs, the last sixth of the'
+    ' rounds.',
 )
 
 
@@ -280,7 +281,8 @@ def cells(profile: str, form: str) -> list[spec.Cell]:
       theory.claim(row, function, theory.number(name, 2), alpha=0.1, beta=10.0)
       for row, function, name in (
           (
-              'Pachinko: 80 % of a client’s images are in few coarse ones (≤ 5)',
+              'Pachinko: 80 % of a client’s images are in few coarse ones (≤'
+              ' 5)',
               coarse_labels,
               'labels',
           ),

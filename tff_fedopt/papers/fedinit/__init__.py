@@ -33,8 +33,8 @@ _SMOOTH_NOTE = (
     ' rounds; the published filter is unknown.'
 )
 _SHORT_NOTE = (
-    'quick and small: fewer clients, half of whom take part in a round, and fewer'
-    ' local steps, whatever the column says of clients; see --settings.'
+    'quick and small: fewer clients, half of whom take part in a round, and'
+    ' fewer local steps, whatever the column says of clients; see --settings.'
 )
 _NOTES = (_FORM_NOTE, _NOISE_NOTE, _SMOOTH_NOTE, _SHORT_NOTE)
 
@@ -99,11 +99,11 @@ TABLES = (
             'Wall clock: whole rounds with the evaluation of the round, as the'
             ' authors\' code measures them, mean over the rounds that are'
             ' evaluated (in paper all). Training: without it, median over all'
-            ' rounds. Client state in files is part of both. Ratios are those of'
-            ' these runs on this machine; use --jobs=1 on one that does nothing'
-            ' else.',
-            f'Labels: {cells.LABELS_OF_TIMES} for both shares, of which the paper'
-            ' says nothing.',
+            ' rounds. Client state in files is part of both. Ratios are those'
+            ' of these runs on this machine; use --jobs=1 on one that does'
+            ' nothing else.',
+            f'Labels: {cells.LABELS_OF_TIMES} for both shares, of which the'
+            ' paper says nothing.',
             *_NOTES,
         ),
     ),
@@ -158,8 +158,8 @@ TABLES = (
         column_header='Value',
         build=cells.fig1,
         notes=(
-            'The published values of K are unknown. small: panel (a) goes through'
-            ' whole local epochs, panel (b) through 5 local steps.',
+            'The published values of K are unknown. small: panel (a) goes'
+            ' through whole local epochs, panel (b) through 5 local steps.',
             *_NOTES,
         ),
     ),
@@ -177,9 +177,9 @@ TABLES = (
         notes=(
             'β=0 is the method without relaxation. Δ is averaged over the last'
             ' rounds. Gains over β=0 are of runs with the same seed.',
-            f'quick has client rate {settings.SLOW:g}, and form=paper beside form=code: where'
-            ' the offset stays in the average, few rounds suffice to see what'
-            ' it does.',
+            f'quick has client rate {settings.SLOW:g}, and form=paper beside'
+            ' form=code: where the offset stays in the average, few rounds'
+            ' suffice to see what it does.',
             *_NOTES,
         ),
         check_rows=('accuracy', 'consistency Δ'),

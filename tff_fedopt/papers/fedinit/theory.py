@@ -20,11 +20,11 @@ _RIPPLE = {'ripple': 0.3}
 _FORMS = (('', {}), (', not convex', _RIPPLE))
 TOY_NOTES = (
     '10 clients, quadratics with curvatures from 0.5 to 2 and axes of their own'
-    ' in 4 dimensions, minimisers of standard deviation 1, no noise; 5 local steps'
-    ' of rate 0.02, 200 rounds. Δ: mean over all clients of ‖x − last local'
-    ' model‖², of the last 50 rounds. not convex: + 0.3 Σ cos 2x. ∞: diverged.'
-    ' Slopes of ln Δ over β: least squares from β −0.2 to 0.15, with standard'
-    ' errors from the residuals.',
+    ' in 4 dimensions, minimisers of standard deviation 1, no noise; 5 local'
+    ' steps of rate 0.02, 200 rounds. Δ: mean over all clients of ‖x − last'
+    ' local model‖², of the last 50 rounds. not convex: + 0.3 Σ cos 2x. ∞:'
+    ' diverged. Slopes of ln Δ over β: least squares from β −0.2 to 0.15, with'
+    ' standard errors from the residuals.',
     'In NumPy; init_theory says how far that is from the library.',
 )
 NOTES = (
@@ -34,11 +34,11 @@ NOTES = (
     ' Gradients over T: η = √(N / (K T)) / (4 L), 5 of 10 clients, K 4,'
     ' σ = 1, 16 runs.',
     'Stability: ‖x − x̃‖ after 60 rounds with η_l = 0.1 / (1 + t), where one'
-    ' client’s minimiser differs by 0.1; not convex, mean of 16 draws of cohorts'
-    ' of 5 of 10 clients. Gain: 1 − that at β 0.1 over that at β 0.',
+    ' client’s minimiser differs by 0.1; not convex, mean of 16 draws of'
+    ' cohorts of 5 of 10 clients. Gain: 1 − that at β 0.1 over that at β 0.',
     'The excess risk is optimisation error plus generalisation error: the first'
-    ' is seen in gradients, the second in stability. Of ln … over β: least squares'
-    ' over β from −0.2 to 0.15, a relative change by unit of β.',
+    ' is seen in gradients, the second in stability. Of ln … over β: least'
+    ' squares over β from −0.2 to 0.15, a relative change by unit of β.',
 )
 
 
@@ -220,7 +220,9 @@ def early_gradient(seed, steps, beta, ripple=0.0) -> spec.Measured:
 
 def gradient_ratio(seed, betas, **shared) -> spec.Measured:
   """`mean_gradient` at the first β over that at the second."""
-  top, bottom = (mean_gradient(seed=seed, beta=b, **shared).value for b in betas)
+  top, bottom = (
+      mean_gradient(seed=seed, beta=b, **shared).value for b in betas
+  )
   return spec.Measured(top / bottom)
 
 
@@ -271,7 +273,9 @@ def factor_falls(seed, drifts) -> spec.Measured:
 
 def cohort_ratio(seed, cohorts, **shared) -> spec.Measured:
   """`stability` at the first cohort size over that at the second."""
-  top, bottom = (stability(seed=seed, cohort=c, **shared).value for c in cohorts)
+  top, bottom = (
+      stability(seed=seed, cohort=c, **shared).value for c in cohorts
+  )
   return spec.Measured(top / bottom)
 
 

@@ -20,8 +20,8 @@ _OPEN_NOTE = (
 )
 _STEPS_NOTE = (
     'Heterogeneous local updates: in each round each client takes'
-    f' {settings.STEPS[0]} to {settings.STEPS[1]} local steps, drawn at random; all'
-    ' methods the same ones.'
+    f' {settings.STEPS[0]} to {settings.STEPS[1]} local steps, drawn at random;'
+    ' all methods the same ones.'
 )
 
 _table = functools.partial(
@@ -147,8 +147,9 @@ TABLES = (
                 ' of them, a third none; all methods the same. labelled: the'
                 ' other examples are ignored; argmax: they have the label that'
                 " the server's model gives them; block: label probabilities"
-                f' in the simplex. Such an example counts ν = {settings.UNLABELLED:g} of one with'
-                ' its label: with ν = 1 nothing is learned in so few rounds.'
+                ' in the simplex. Such an example counts'
+                f' ν = {settings.UNLABELLED:g} of one with its label: with'
+                ' ν = 1 nothing is learned in so few rounds.'
             ),
             (
                 'No labels: log10 of the distance of the centroids to the'
@@ -163,8 +164,8 @@ TABLES = (
         title='Theorem 1, Lemma 1 and special cases on quadratic clients',
         citation=f'{_CITATION}, Section II, Theorem 1, Lemma 1',
         shows=(
-            'the error falls over rounds as bounded, and the more clients differ'
-            ' the larger the best dual step'
+            'the error falls over rounds as bounded, and the more clients'
+            ' differ the larger the best dual step'
         ),
         kind='measured',
         row_header='Quantity',

@@ -47,8 +47,8 @@ _RATE = 0.1
 # CIFAR-10's whole network stays at chance with rate 0.1.
 _WHOLE_RATE = 0.03
 _TUNED_ON = ('quick', 'EMNIST CR')
-# What was tried on EMNIST CR, quick, at client rate 0.1 if none is named; chosen
-# was what had the lowest training loss in the last of 60 rounds.
+# What was tried on EMNIST CR, quick, at client rate 0.1 if none is named;
+# chosen was what had the lowest training loss in the last of 60 rounds.
 _TRIED = {
     'fedavg': 'rate 0.05, 0.1, 0.2',
     'fedprox': 'μ 0.01, 0.1, 1',
@@ -59,7 +59,8 @@ _TRIED = {
         'γ 0.1, 0.3, 1 × ρ 0.1, 0.3; γ 0.03 × ρ 0.3, 0.6; γ 0.1 × ρ 0.6, 1'
     ),
 }
-# What was tried on CIFAR-10, quick, all labels known; chosen by validation loss.
+# What was tried on CIFAR-10, quick, all labels known; chosen by validation
+# loss.
 _TRIED_ON_CIFAR10 = {
     'fedavg': 'rate 0.03, 0.1, 0.3',
     'fedvra': (
@@ -244,7 +245,11 @@ SEMISUPERVISED = {
     ),
     'FedVRA-U block': (
         'FedVRA',
-        {'unlabelled': 'block', 'unlabelled_weight': UNLABELLED, 'temperature': 4.0},
+        {
+            'unlabelled': 'block',
+            'unlabelled_weight': UNLABELLED,
+            'temperature': 4.0,
+        },
     ),
 }
 _TRIED_UNLABELLED = {
@@ -294,7 +299,9 @@ def _source(profile, task, algorithm):
         'what is best of rate 0.03, 0.1 (FedAvg) and γ 0.3, 1, 3 (FedVRA) after'
         ' 20 rounds of small'
     )
-  return source.guessed('the values of the quick profile, not tuned at this size')
+  return source.guessed(
+      'the values of the quick profile, not tuned at this size'
+  )
 
 
 def _is_whole(profile, task):

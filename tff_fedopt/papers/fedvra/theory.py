@@ -13,11 +13,12 @@ _DUAL_STEPS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 _RATES = {'client_learning_rate': 0.05, 'gamma': 0.5}
 NOTES = (
     *theory.NOTES,
-    'η 0.05, γ 0.5, ω_i = 1/N, d = N/m if nothing else is said. Stationarity: 4 of'
-    ' 8 clients, 1 to 5 local steps, σ = 2 a sample, batches of √R samples, 8'
-    ' runs; the mean over all rounds of the squared gradient.',
-    'Differences between clients: 5 of 20 clients, 5 local steps, σ = 1, 8 runs,'
-    ' last 30 of 100 rounds; their minimisers spread by the number of the row.',
+    'η 0.05, γ 0.5, ω_i = 1/N, d = N/m if nothing else is said. Stationarity: 4'
+    ' of 8 clients, 1 to 5 local steps, σ = 2 a sample, batches of √R samples,'
+    ' 8 runs; the mean over all rounds of the squared gradient.',
+    'Differences between clients: 5 of 20 clients, 5 local steps, σ = 1, 8'
+    ' runs, last 30 of 100 rounds; their minimisers spread by the number of the'
+    ' row.',
 )
 
 
@@ -53,7 +54,9 @@ def stationarity(seed, rounds, part, ripple=0.0) -> spec.Measured:
 
 
 @theory.cached
-def noisy_distance(seed, dual_step, spread, algorithm='fedvra') -> spec.Measured:
+def noisy_distance(
+    seed, dual_step, spread, algorithm='fedvra'
+) -> spec.Measured:
   """Root mean square distance to the optimum in the last 30 of 100 rounds."""
   problem = noisy_quadratics.random_problem(
       seed, clients=20, copies=8, spread=spread, noise=1.0

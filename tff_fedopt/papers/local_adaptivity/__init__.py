@@ -135,8 +135,8 @@ TABLES = (
         title='Fixed points and contraction on quadratic clients',
         citation=f'{_CITATION}, Sections 4 and 5, Appendices B.4 and F',
         shows=(
-            'unequal steps or preconditioners leave a bias that no rate removes;'
-            ' a correction leaves one in proportion to the rate'
+            'unequal steps or preconditioners leave a bias that no rate'
+            ' removes; a correction leaves one in proportion to the rate'
         ),
         kind='measured',
         forms=('code',),

@@ -235,7 +235,9 @@ def lr_grid(profile, form):
             method,
             client,
             server,
-            rates=source.guessed('28 pairs as published, which ones is unknown'),
+            rates=source.guessed(
+                '28 pairs as published, which ones is unknown'
+            ),
             **changes,
         )
         for server in reversed(servers)

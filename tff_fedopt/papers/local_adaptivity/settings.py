@@ -316,7 +316,8 @@ def candidates(
     clients, servers = searched(task_label, method)
     rates = [(c, s, _TAU) for s in servers for c in clients]
     where = source.tuned(
-        f'client {quick.listed(clients)} × server {quick.listed(servers)}, log10'
+        f'client {quick.listed(clients)} × server {quick.listed(servers)},'
+        ' log10'
     )
   else:
     client, server, where = _QUICK[task_label][method]
@@ -348,7 +349,7 @@ def setting(
     rates: source.Source,
     **changes,
 ) -> spec.Setting:
-  """Returns one setting of a method; rates, with their source, and τ as log10."""
+  """Returns one setting of a method; rates, with their source, τ as log10."""
   return _scale(profile, task_label).setting(**{
       'task': _task(task_label),
       'algorithm': _SERVERS[method.server][0],

@@ -41,9 +41,10 @@ NOTES = (
     ' optimum. Adaptive clients: 4 clients in 4 dimensions, 10 local steps,'
     ' restarted, accumulator 0, ε 10^-3, rounds until x moves less than 10^-10,'
     ' with a server rate at which they contract.',
-    'h(k): largest ‖A(x) − A(y)‖² / ‖x − y‖² over 64 pairs of starts of one client'
-    ' with curvatures 10, 1 and 0.1, three of them along the axes, each optimizer'
-    ' at the one of 26 rates from 0.001 to 10 with its smallest h(50).',
+    'h(k): largest ‖A(x) − A(y)‖² / ‖x − y‖² over 64 pairs of starts of one'
+    ' client with curvatures 10, 1 and 0.1, three of them along the axes, each'
+    ' optimizer at the one of 26 rates from 0.001 to 10 with its smallest'
+    ' h(50).',
     'Slopes: least squares of logarithms over the points above, standard error'
     ' from their residuals. The last panel: how far one round in NumPy, from a'
     ' start and from the fixed point, is from the library’s.',
@@ -224,7 +225,7 @@ def _pairs(seed):
 
 @theory.cached
 def contraction(seed, optimizer, steps, rate=None) -> spec.Measured:
-  """h(k), largest over the pairs; by default at the rate with the least h(50)."""
+  """h(k), largest over the pairs; by default at the rate of the least h(50)."""
   problem, before = _pairs(seed)
 
   def largest(rate, steps):

@@ -141,7 +141,9 @@ def surface(result):
         color=grey,
         label=name,
     )
-  axis.plot(*np.transpose(PROBLEM.minimisers), 'kx', label='clients’ minimisers')
+  axis.plot(
+      *np.transpose(PROBLEM.minimisers), 'kx', label='clients’ minimisers'
+  )
   axis.plot(*PROBLEM.optimum, 'k*', markersize=11, label='optimum')
   axis.legend(fontsize=7)
   axis.set_xlabel('$x_1$', fontsize=8)

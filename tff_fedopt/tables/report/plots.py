@@ -298,5 +298,7 @@ def _heatmap(result):
     axis.set_yticks(range(len(rows)), rows, fontsize=7)
     axis.set_xlabel(result.spec.column_header, fontsize=8)
     axis.set_ylabel(result.spec.row_header, fontsize=8)
-    axis.set_title(f'{panel}, {text_lib.metric_name(cells[0].metric)}', fontsize=8)
+    axis.set_title(
+        f'{panel}, {text_lib.metric_name(cells[0].metric)}', fontsize=8
+    )
   return figure

@@ -47,7 +47,9 @@ def verdict(cell: results_lib.CellResult) -> str:
   return cell.verdict
 
 
-def difference(result: results_lib.TableResult, cell: results_lib.CellResult) -> str:
+def difference(
+    result: results_lib.TableResult, cell: results_lib.CellResult
+) -> str:
   """Formats ours − published; '–' for synthetic data, where it says nothing."""
   if cell.mean is None or cell.paper is None:
     return '–'
