@@ -1,9 +1,8 @@
 """What is timed against what; each variant runs in a process of its own.
 
 `python -m tff_fedopt.bench.variants COMPARISON VARIANT ENGINE [PLUGIN …]`, the
-engine as `runtime.Settings` in JSON, warms up, prints the seconds that took, and
-then answers every line of its input with one
-measurement.
+engine as `runtime.Settings` in JSON, warms up, prints the seconds that took,
+and then answers every line of its input with one measurement.
 """
 
 import collections

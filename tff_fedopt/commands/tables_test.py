@@ -100,7 +100,8 @@ from tff_fedopt.experiment import run_dir as run_dir_lib
 from tff_fedopt.experiment import run_dir
 
 def run(self, spec, label):
-  assert re.fullmatch(r'\\[\\d/4\\] SO LR, Fed\\w+, client rate .*', label), label
+  known = r'\\[\\d/4\\] SO LR, Fed\\w+, client rate .*'
+  assert re.fullmatch(known, label), label
   log = {'round': [1], 'validation/recall_at_5': [0.5]}
   folder = run_dir.RunDir(cells.cell_dir(spec, self._out_dir))
   folder.path.mkdir(parents=True)
@@ -108,7 +109,9 @@ def run(self, spec, label):
   folder.write_provenance({'status': 'done'})
   return {'status': 'done', 'reused': False}
 
-cells.Cells.__init__ = lambda self, out_dir, *_: setattr(self, '_out_dir', out_dir)
+cells.Cells.__init__ = lambda self, out_dir, *_: setattr(
+    self, '_out_dir', out_dir
+)
 cells.Cells.run = run
 jobs.main()
 """

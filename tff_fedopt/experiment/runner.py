@@ -98,9 +98,9 @@ def _refuse_other_engine(directory):
     there, here = (_text(v) for v in (before.get(name, value), value))
     if there != here:
       raise run_dir_lib.RunDirError(
-          f'{directory.path} holds a run with {name} {there}, here it is {here};'
-          ' its numbers would differ in rounding: choose another run directory,'
-          ' or --any_engine to go on all the same'
+          f'{directory.path} holds a run with {name} {there}, here it is'
+          f' {here}; its numbers would differ in rounding: choose another run'
+          ' directory, or --any_engine to go on all the same'
       )
 
 

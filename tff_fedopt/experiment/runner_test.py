@@ -237,7 +237,8 @@ def test_another_engine_goes_on_only_if_asked(
       runner.run_experiment, _spec(), reference_of_worker, programs=programs
   )
   with pytest.raises(
-      run_dir.RunDirError, match='engine worker, here it is local;.*--any_engine'
+      run_dir.RunDirError,
+      match='engine worker, here it is local;.*--any_engine',
   ):
     run(resume=True)
   assert run(options=runner.RunOptions(any_engine=True)).reused
