@@ -151,12 +151,16 @@ def test_sigterm_is_an_interruption_and_the_handler_is_put_back(capsys):
 @pytest.mark.parametrize(
     'argv, said',
     [
-        ([], 'no command; one of bench, doctor, download, tables, train'),
+        (
+            [],
+            'no command; one of bench, doctor, download, gpu_check, tables,'
+            ' train',
+        ),
         (['tabels'], "unknown command 'tabels'; did you mean tables?"),
         (
             ['xyz'],
-            "unknown command 'xyz'; one of bench, doctor, download, tables,"
-            ' train',
+            "unknown command 'xyz'; one of bench, doctor, download, gpu_check,"
+            ' tables, train',
         ),
     ],
 )
