@@ -1,0 +1,68 @@
+"""The lock: what it names is installed, and all of it can be imported."""
+
+import collections
+import importlib.metadata
+import importlib.util
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# TensorFlow loads it, and it refuses to be loaded twice.
+LOADED_BY_ANOTHER = {'tensorflow_io_gcs_filesystem'}
+
+
+def locked():
+  """Package to its release, markers dropped."""
+  text = (ROOT / 'requirements.txt').read_text(encoding='utf-8')
+  return dict(re.findall(r'^([a-z0-9-]+)==(\S+)', text, re.M))
+
+
+def _modules():
+  """Package to its importable top modules."""
+  found = collections.defaultdict(list)
+  for module, packages in importlib.metadata.packages_distributions().items():
+    # Some packages leave folders behind that are no modules.
+    spec = module.isidentifier() and importlib.util.find_spec(module)
+    if spec and spec.origin:
+      for package in set(packages):
+        found[re.sub('[-_.]+', '-', package).lower()].append(module)
+  return found
+
+
+def test_every_locked_package_can_be_imported():
+  modules = _modules()
+  here = [p for p in locked() if p in modules]
+  assert len(here) > 100
+  found = {m for package in here for m in modules[package]}
+  names = sorted(found - LOADED_BY_ANOTHER)
+  code = (
+      'import importlib, sys\n'
+      'for name in sys.argv[1:]:\n'
+      '  try:\n'
+      '    importlib.import_module(name)\n'
+      '  except Exception as e:\n'
+      '    print(f"{name}: {e!r}")\n'
+  )
+  # One process: packages that do not go together are found, too.
+  result = subprocess.run(
+      [sys.executable, '-c', code, *names],
+      capture_output=True,
+      text=True,
+      check=False,
+  )
+  assert result.returncode == 0, result.stderr[-2000:]
+  assert result.stdout.splitlines() == []
+
+
+def test_what_is_installed_is_what_is_locked():
+  wrong = {}
+  for package, release in locked().items():
+    try:
+      installed = importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+      continue  # For the other Python.
+    if installed != release:
+      wrong[package] = (installed, release)
+  assert not wrong
