@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import sysconfig
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # TensorFlow loads it, and it refuses to be loaded twice.
@@ -57,12 +58,15 @@ def test_every_locked_package_can_be_imported():
 
 
 def test_what_is_installed_is_what_is_locked():
-  wrong = {}
-  for package, release in locked().items():
-    try:
-      installed = importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-      continue  # For the other Python.
-    if installed != release:
-      wrong[package] = (installed, release)
-  assert not wrong
+  # Not all that sys.path leads to: setuptools, once imported, adds releases that
+  # it brings along for itself.
+  folder = sysconfig.get_path('purelib')
+  installed = {
+      re.sub('[-_.]+', '-', found.name).lower(): found.version
+      for found in importlib.metadata.distributions(path=[folder])
+  }
+  text = (ROOT / 'requirements.txt').read_text(encoding='utf-8')
+  everywhere = set(re.findall(r'^([a-z0-9-]+)==\S+ \\$', text, re.M))
+  assert len(everywhere) > 100 and everywhere <= installed.keys()
+  here = locked().keys() & installed.keys()
+  assert {p: installed[p] for p in here} == {p: locked()[p] for p in here}
