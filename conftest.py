@@ -47,6 +47,15 @@ def take_one_core(environment):
 take_one_core(os.environ)
 
 
+@pytest.fixture(scope='module', autouse=True)
+def _default_engine():
+  """What a module's tests compute on is nothing to those of the next."""
+  yield
+  runtime = sys.modules.get('tff_fedopt.runtime')
+  if runtime is not None:
+    runtime.choose(runtime.Settings(runtime.DEFAULT_ENGINE))
+
+
 def surviving_workers(mark):
   """Returns the ids of TFF worker processes that carry a session's mark."""
   return [pid for pid in pids.carrying(MARK, mark) if _is_worker(pid)]

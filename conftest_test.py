@@ -111,3 +111,25 @@ def test_a_surviving_worker_fails_a_session_that_passed(
   assert '1 passed' in result.stdout
   assert result.returncode == status, result.stdout
   assert ('outlived the tests' in result.stdout) == bool(status)
+
+
+_CHANGES_THE_ENGINE = '''
+from tff_fedopt import runtime
+def test_changes():
+  assert runtime.chosen() == runtime.Settings(runtime.DEFAULT_ENGINE)
+  runtime.choose(runtime.Settings('worker', max_concurrent_clients=3))
+'''
+
+
+def test_the_next_module_has_the_default_engine(tmp_path, processes):
+  root = pathlib.Path(conftest.__file__).parent
+  (tmp_path / 'conftest.py').write_text((root / 'conftest.py').read_text())
+  for name in ('a_test.py', 'b_test.py'):
+    (tmp_path / name).write_text(_CHANGES_THE_ENGINE)
+  result = processes.run(
+      [sys.executable, '-m', 'pytest', '-p', 'no:xdist', '.'],
+      seconds=120,
+      cwd=tmp_path,
+      env={**os.environ, 'PYTHONPATH': str(root)},
+  )
+  assert '2 passed' in result.stdout, result.stdout
