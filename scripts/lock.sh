@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes the locks again: requirements.txt from requirements.in and overrides.txt,
-# requirements-lint.txt from requirements-lint.in.
+# requirements-gpu.txt from these and requirements-gpu.in, requirements-lint.txt
+# from requirements-lint.in.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -22,7 +23,7 @@ uv=$(command -v uv) || {
 
 # uv takes the environments to lock for only from a pyproject.toml.
 printf '[tool.uv]\nenvironments = ["%s"]\n' "$SUPPORTED" > "$work/pyproject.toml"
-cp requirements.in requirements-lint.in overrides.txt "$work/"
+cp requirements*.in overrides.txt "$work/"
 
 # lock INPUT OUTPUT HEADLINE [OPTION …]: makes one lock.
 #
@@ -49,5 +50,10 @@ lock() {
 lock requirements.in requirements.txt \
   'Complete lock for CPython 3.10 and 3.11 on Linux x86-64.' \
   --override overrides.txt --exclude-newer "$CUTOFF"
+cp requirements.txt "$work/"
+lock requirements-gpu.in requirements-gpu.txt \
+  'Complete lock with CUDA 11.8, for the same Pythons.' \
+  --override overrides.txt --exclude-newer "$CUTOFF" \
+  --constraints requirements.txt
 lock requirements-lint.in requirements-lint.txt \
   'Complete lock of the linters, for the same Pythons.'

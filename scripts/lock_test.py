@@ -12,9 +12,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOADED_BY_ANOTHER = {'tensorflow_io_gcs_filesystem'}
 
 
-def locked():
+def locked(name='requirements.txt'):
   """Package to its release, markers dropped."""
-  text = (ROOT / 'requirements.txt').read_text(encoding='utf-8')
+  text = (ROOT / name).read_text(encoding='utf-8')
   return dict(re.findall(r'^([a-z0-9-]+)==(\S+)', text, re.M))
 
 
@@ -28,6 +28,20 @@ def _modules():
       for package in set(packages):
         found[re.sub('[-_.]+', '-', package).lower()].append(module)
   return found
+
+
+def test_the_lock_with_cuda_adds_what_tensorflow_was_built_with():
+  added = locked('requirements-gpu.txt').items() - locked().items()
+  wanted = dict(
+      re.findall(
+          r'^Requires-Dist: (\S+) \(?==([^)\s]+)\)? ; extra == .and-cuda',
+          importlib.metadata.distribution('tensorflow').read_text('METADATA'),
+          re.M,
+      )
+  )
+  del wanted['tensorrt']  # It has no wheel for Python 3.11.
+  assert len(wanted) == 10
+  assert dict(added) == wanted
 
 
 def test_every_locked_package_can_be_imported(processes):

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Creates .venv from requirements.txt, or returns at once where it is complete.
-# With a name: .venv-NAME from requirements-NAME.txt.
+# With a name: .venv-NAME from requirements-NAME.txt. `--with gpu` makes .venv
+# from requirements-gpu.txt, which has CUDA in addition; later calls keep it.
 #
-#   bash scripts/setup.sh [NAME]
+#   bash scripts/setup.sh [NAME | --with gpu]
 #   PYTHON=/path/to/python3.11 bash scripts/setup.sh
 #
 # The environment is trusted only with a stamp that names the lock it was made
@@ -11,8 +12,22 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly VENV=.venv${1:+-$1}
-readonly LOCK=requirements${1:+-$1}.txt
+say() { echo "setup: $*" >&2; }
+refuse() { say "$@"; exit 2; }
+
+if [[ ${1:-} == --with ]]; then
+  readonly VENV=.venv LOCK=requirements-${2:-}.txt
+  LOCKS=("$LOCK")
+else
+  readonly VENV=.venv${1:+-$1} LOCK=requirements${1:+-$1}.txt
+  # Any lock that .venv can have been made from.
+  LOCKS=("$LOCK")
+  if [[ $# == 0 && -f requirements-gpu.txt ]]; then
+    LOCKS+=(requirements-gpu.txt)
+  fi
+fi
+[[ -f $LOCK ]] ||
+  refuse "there is no $LOCK; expected: setup.sh, or setup.sh --with gpu"
 readonly STAMP=$VENV/.complete
 readonly UV_VERSION=0.9.0
 readonly IS_SUPPORTED='import sys, venv, ensurepip, platform
@@ -20,13 +35,10 @@ sys.exit(platform.python_implementation() != "CPython"
          or sys.version_info[:2] not in ((3, 10), (3, 11))
          or sys.maxsize < 2**32)'
 
-say() { echo "setup: $*" >&2; }
-refuse() { say "$@"; exit 2; }
-
-lock_hash() { sha256sum "$LOCK" | cut -d ' ' -f 1; }
+lock_hashes() { sha256sum "$@" | cut -d ' ' -f 1; }
 
 is_complete() {
-  [[ -f $STAMP && $(< "$STAMP") == $(lock_hash) ]] &&
+  [[ -f $STAMP ]] && lock_hashes "${LOCKS[@]}" | grep -qxFf "$STAMP" &&
     "$VENV/bin/python" -S -c '' 2> /dev/null
 }
 
@@ -135,7 +147,7 @@ pip_install() {
 { [[ ! -s $scratch/build.txt ]] || pip_install -r "$scratch/build.txt"; } &&
   pip_install --no-build-isolation -r "$LOCK" ||
   { say 'pip failed; its message is above'; exit 1; }
-lock_hash > "$STAMP.tmp"
+lock_hashes "$LOCK" > "$STAMP.tmp"
 mv "$STAMP.tmp" "$STAMP"
 building=
 say "$VENV is ready"

@@ -115,6 +115,29 @@ def test_a_named_environment_is_made_from_its_own_lock(checkout):
   assert checkout.installs() == 1
 
 
+def test_with_gpu_the_environment_is_made_from_that_lock_and_kept(checkout):
+  (checkout.root / 'requirements-gpu.txt').write_text(
+      'six==1.0 \\\n    --hash=sha256:11\n'
+      'nvidia-nccl-cu11==2.16.5 \\\n    --hash=sha256:22\n'
+  )
+  assert checkout.run()[0] == 0
+  # What is there has no CUDA.
+  assert checkout.run('--with', 'gpu')[0] == 0
+  pip = (checkout.root / 'pip.log').read_text().splitlines()
+  assert pip[-1].split()[-1] == 'requirements-gpu.txt'
+  assert checkout.run('--with', 'gpu') == (0, [])
+  assert checkout.run() == (0, [])
+  assert checkout.installs() == 1
+
+
+@pytest.mark.parametrize('arguments', [('--with', 'tpu'), ('--with',), ('x',)])
+def test_an_unknown_extra_is_refused(checkout, arguments):
+  status, (line,) = checkout.run(*arguments)
+  assert status == 2
+  assert line.endswith('; expected: setup.sh, or setup.sh --with gpu')
+  assert not (checkout.root / '.venv').exists()
+
+
 def test_a_changed_lock_is_installed_anew(checkout):
   checkout.run()
   leftover = checkout.root / '.venv' / 'of_the_old_lock'
