@@ -104,13 +104,22 @@ def against_reference(
       if not abs(new_value - old_value) <= tolerance:
         lines.append(
             f'{name}: {new_value:.4g} {row["unit"]}, stored {old_value:.4g} ±'
-            f' {tolerance:.3g}'
+            f' {tolerance:.3g}{_other_engine(old, row)}'
         )
   return lines
 
 
+def _other_engine(old, new):
+  then, now = old['engine'], new['engine']
+  return '' if then == now else f' (on the engine {then}, now {now})'
+
+
 def same_numbers(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
-  """Whether two rows of one cell have the same number, but for rounding."""
+  """Whether two rows of one cell have the same number, but for rounding.
+
+  On another engine training amplifies that, so the tolerance of the stored
+  number counts.
+  """
   if old['status'] != new['status'] or bool(old['ours_mean']) != bool(
       new['ours_mean']
   ):
@@ -118,7 +127,10 @@ def same_numbers(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
   if not new['ours_mean']:
     return True
   before, now = float(old['ours_mean']), float(new['ours_mean'])
-  return before == now or abs(before - now) <= SAME * abs(before)
+  allowed = SAME * abs(before)
+  if _other_engine(old, new):
+    allowed = float(old['tolerance'])
+  return before == now or abs(before - now) <= allowed
 
 
 def _key(row: Mapping[str, str]) -> tuple[str, str, str]:

@@ -43,6 +43,7 @@ def _record(**changes):
       'status': 'done',
       'ours_mean': '30.0',
       'tolerance': '0.5',
+      'engine': 'local',
       **changes,
   }
 
@@ -58,6 +59,10 @@ def _differences(stored, ours, stale=None):
     [
         ({'ours_mean': '30.49'}, None),
         ({'ours_mean': '29.49'}, '29.49 x100, stored 30 ± 0.5'),
+        (
+            {'ours_mean': '29.4', 'engine': 'worker'},
+            'stored 30 ± 0.5 (on the engine local, now worker)',
+        ),
         ({'ours_mean': 'nan'}, 'nan'),
         ({'status': 'diverged', 'ours_mean': ''}, 'diverged, stored done'),
         ({'column': 'FedAdam'}, 'no stored number'),
@@ -98,6 +103,8 @@ def test_reference_may_have_more_cells():
         ({}, True),
         ({'ours_mean': '30.00001'}, True),
         ({'ours_mean': '30.0001'}, False),
+        ({'ours_mean': '30.4', 'engine': 'worker'}, True),
+        ({'ours_mean': '30.6', 'engine': 'worker'}, False),
         ({'ours_mean': 'inf'}, False),
         ({'status': 'diverged'}, False),
         ({'ours_mean': ''}, False),
