@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+import tff_fedopt
 from tff_fedopt import algorithms
 from tff_fedopt import runtime
 from tff_fedopt.testing import toy
@@ -232,3 +233,37 @@ def test_nothing_is_said_of_a_model_that_takes_the_seed():
   with warnings.catch_warnings():
     warnings.simplefilter('error')
     algorithms.build('fedavg', toy.LinearModel)
+
+
+class _PythonInside(toy.LinearModel):
+  """A forward pass with an `if` and a loop in Python, not decorated."""
+
+  def forward_pass(self, batch_input, training=True):
+    output = super().forward_pass(batch_input, training)
+    loss = output.loss
+    if loss > 0:
+      loss = 2 * loss
+    for _ in tf.range(2):
+      loss = loss / 2
+    return tff.learning.models.BatchOutput(
+        loss=loss,
+        predictions=output.predictions,
+        num_examples=output.num_examples,
+    )
+
+
+@pytest.mark.parametrize('algorithm', ['fedavg', 'fedsam'])
+def test_a_forward_pass_may_hold_pythons_if_and_for(algorithm):
+  """Whatever else of the local training AutoGraph leaves alone."""
+  runtime.use()
+  process = algorithms.build(
+      algorithm, _PythonInside, client_learning_rate=0.1
+  )
+  state = process.initialize()
+  batches = tf.data.Dataset.from_tensors(
+      collections.OrderedDict(x=[[1.0, 2.0]], y=[[3.0]])
+  )
+  client = tff_fedopt.client_input('a', batches)
+  after = process.next(state, [client]).state
+  w = process.get_model_weights(after).trainable[0]
+  assert np.any(np.asarray(w) != 0)

@@ -4,6 +4,7 @@ import collections
 from collections.abc import Callable, Mapping
 import dataclasses
 import functools
+import inspect
 import os
 import typing
 from typing import Any, Protocol
@@ -315,8 +316,9 @@ def _build_training(model, training):
   )
 
   def gradients_of(batch):
+    forward_pass = _with_autograph(model.forward_pass)
     with tf.GradientTape() as tape:
-      output = model.forward_pass(batch, training=True)
+      output = forward_pass(batch, training=True)
     gradients = tape.gradient(output.loss, variables)
     if not sparse:
       gradients = tuple(
@@ -432,7 +434,8 @@ def _build_training(model, training):
         data['examples'], own, state['round'], context['seed']
     )
 
-  @tf.function
+  @functools.partial(tf.function, autograph=False)
+  @_with_loop_alone
   def train(state, received, data):
     context = data['context'].get_single_element()
     hparams = own_hparams(state, context['client_id'])
@@ -501,9 +504,8 @@ def _build_training(model, training):
         displacement=trace[1] if method.tracks_displacement else (),
     )
     if method.needs_gradient_at_x:
-      result = result._replace(
-          gradient_at_x=whole_gradient(client, data['examples'])
-      )
+      gradient = _with_loop_alone(whole_gradient)(client, data['examples'])
+      result = result._replace(gradient_at_x=gradient)
     update = method.upload(client, result)
     # Who took no step, or weighs nothing, has nothing to say.
     finite = trees.all_finite(update) | tf.equal(num_steps, 0)
@@ -547,6 +549,23 @@ def _build_training(model, training):
     )
 
   return train
+
+
+def _with_loop_alone(function):
+  """Makes a function's own `for` and `if` part of the graph.
+
+  AutoGraph leaves what it calls as it is: reading all of that took two thirds
+  of the time of a build.
+  """
+  return tf.autograph.to_graph(function, recursive=False)
+
+
+def _with_autograph(forward_pass):
+  """The same for all of a user's forward pass, unless it is a graph already."""
+  if not inspect.ismethod(forward_pass):
+    return forward_pass
+  autograph = tf.__internal__.autograph
+  return autograph.tf_convert(forward_pass, autograph.control_status_ctx())
 
 
 def _rows(output):
