@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tff_fedopt import algorithms
+from tff_fedopt import runtime
 from tff_fedopt.experiment import failures
 from tff_fedopt.experiment import rounds
 from tff_fedopt.experiment import user_clients
@@ -158,7 +159,15 @@ def test_failing_work_names_round_client_reason_and_remedy():
     assert noise not in message
 
 
-def test_python_in_a_data_set_is_said(process):
+@pytest.fixture(name='worker')
+def _worker():
+  runtime.use('worker')
+  yield
+  runtime.use('local')
+
+
+def test_python_in_a_data_set_is_said(process, worker):
+  del worker  # It has none of this process's Python.
   generated = tf.data.Dataset.from_generator(
       lambda: iter([toy.arrays(0)]),
       output_signature=toy.INPUT_SPEC,

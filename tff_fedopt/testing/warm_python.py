@@ -75,6 +75,8 @@ def become(wanted: dict) -> None:
   sys.dont_write_bytecode = 'PYTHONDONTWRITEBYTECODE' in os.environ
   importlib.import_module('numpy').random.seed()
   signal.signal(signal.SIGINT, signal.default_int_handler)
+  for number in (signal.SIGTERM, signal.SIGHUP):  # As nohup, say, left them.
+    signal.signal(number, signal.SIG_DFL)
   for number in wanted['ignored']:
     signal.signal(number, signal.SIG_IGN)
   signal.pthread_sigmask(signal.SIG_SETMASK, wanted['blocked'])
