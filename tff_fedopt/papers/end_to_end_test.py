@@ -23,8 +23,8 @@ from tff_fedopt.tables import store
             {'heatmap', 'relation'},
         ),
         ('afo_curves', ['SO LR'], ['FedAvg', 'FedAdam'], 6, {'curves'}),
-        ('afo_schedules', ['FedAvg'], ['InvSqrt'], 1, {'curves'}),
-        ('vra_sampling', ['unequal'], ['FedVRA, d = 1/p'], 3, {'curves'}),
+        ('afo_schedules', ['FedAvg'], ['InvSqrt'], 1, set()),
+        ('vra_sampling', ['unequal'], ['FedVRA, d = 1/p'], 3, set()),
     ],
 )
 def test_a_table_is_made(

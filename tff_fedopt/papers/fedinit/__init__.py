@@ -192,6 +192,7 @@ TABLES = (
         build=theory.toy,
         estimates=scales.in_every_profile('10 s'),
         notes=theory.TOY_NOTES,
+        check_rows=('Claims',),
     ),
     _theory(
         id='init_theory',
@@ -204,5 +205,6 @@ TABLES = (
         build=theory.cells,
         estimates=scales.in_every_profile('2 min'),
         notes=theory.NOTES,
+        check_rows=('Claims',),
     ),
 )

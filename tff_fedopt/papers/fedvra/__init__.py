@@ -175,5 +175,6 @@ TABLES = (
         seeds=scales.in_every_profile((0,)),
         estimates=scales.in_every_profile('1 min'),
         notes=theory.NOTES,
+        check_rows=('Claims',),
     ),
 )

@@ -147,5 +147,6 @@ TABLES = (
         seeds=scales.in_every_profile((0,)),
         estimates=scales.in_every_profile('2 min'),
         notes=theory.NOTES,
+        check_rows=('Claims',),
     ),
 )
