@@ -9,7 +9,15 @@ import sys
 from tff_fedopt import spelling
 from tff_fedopt.commands import command_line
 
-COMMANDS = ('bench', 'doctor', 'download', 'gpu_check', 'tables', 'train')
+COMMANDS = (
+    'bench',
+    'claims',
+    'doctor',
+    'download',
+    'gpu_check',
+    'tables',
+    'train',
+)
 
 
 def main(argv: list[str]) -> int:

@@ -153,14 +153,14 @@ def test_sigterm_is_an_interruption_and_the_handler_is_put_back(capsys):
     [
         (
             [],
-            'no command; one of bench, doctor, download, gpu_check, tables,'
-            ' train',
+            'no command; one of bench, claims, doctor, download, gpu_check,'
+            ' tables, train',
         ),
         (['tabels'], "unknown command 'tabels'; did you mean tables?"),
         (
             ['xyz'],
-            "unknown command 'xyz'; one of bench, doctor, download, gpu_check,"
-            ' tables, train',
+            "unknown command 'xyz'; one of bench, claims, doctor, download,"
+            ' gpu_check, tables, train',
         ),
     ],
 )
