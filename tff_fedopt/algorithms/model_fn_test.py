@@ -11,9 +11,9 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-import tff_fedopt
 from tff_fedopt import algorithms
 from tff_fedopt import runtime
+from tff_fedopt.processes import client_input
 from tff_fedopt.testing import toy
 
 SPEC = collections.OrderedDict(
@@ -263,7 +263,7 @@ def test_a_forward_pass_may_hold_pythons_if_and_for(algorithm):
   batches = tf.data.Dataset.from_tensors(
       collections.OrderedDict(x=[[1.0, 2.0]], y=[[3.0]])
   )
-  client = tff_fedopt.client_input('a', batches)
+  client = client_input.client_input('a', batches)
   after = process.next(state, [client]).state
   w = process.get_model_weights(after).trainable[0]
   assert np.any(np.asarray(w) != 0)

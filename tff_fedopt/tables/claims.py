@@ -168,7 +168,8 @@ class Cell(Expression):
     )
 
   def __str__(self):
-    return f'[{" | ".join(p for p in (self.panel, self.row, self.column) if p)}]'
+    parts = (self.panel, self.row, self.column)
+    return f'[{" | ".join(filter(None, parts))}]'
 
 
 def _divide(left, right):

@@ -18,7 +18,9 @@ def _lookup(**given):
     number = given[cell.column]
     if isinstance(number, Exception):
       raise number
-    return number if isinstance(number, claims.Number) else claims.Number(number)
+    if isinstance(number, claims.Number):
+      return number
+    return claims.Number(number)
 
   return lookup
 
