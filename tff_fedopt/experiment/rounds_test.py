@@ -178,13 +178,6 @@ def test_divergence_is_flagged_and_yielded(process):
   assert flags == [False, False, False, True]
 
 
-@pytest.fixture
-def worker():
-  runtime.use('worker')
-  yield
-  runtime.use('local')
-
-
 def test_dead_worker_names_the_round(process, worker, monkeypatch):
   data = _plain({'a': ([[1, 0]], [[2]])})
 

@@ -220,13 +220,12 @@ def test_interrupt_keeps_the_last_completed_round(
 
 
 @pytest.fixture
-def reference_of_worker(tmp_path_factory, programs):
+def reference_of_worker(tmp_path_factory, programs, worker):
   """As `reference`, on the other engine, which stays in use for the test."""
-  runtime.use('worker')
+  del worker
   path = tmp_path_factory.mktemp('reference_of_worker')
   runner.run_experiment(_spec(), path, options=_OPTIONS, programs=programs)
-  yield path
-  runtime.use('local')
+  return path
 
 
 def test_another_engine_goes_on_only_if_asked(

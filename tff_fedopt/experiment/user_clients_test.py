@@ -9,7 +9,6 @@ import pytest
 import tensorflow as tf
 
 from tff_fedopt import algorithms
-from tff_fedopt import runtime
 from tff_fedopt.experiment import failures
 from tff_fedopt.experiment import rounds
 from tff_fedopt.experiment import user_clients
@@ -157,13 +156,6 @@ def test_failing_work_names_round_client_reason_and_remedy():
   assert 'targets are out of range; its labels' in message
   for noise in ('function_node', '[[', 'More of it', 'while evaluating'):
     assert noise not in message
-
-
-@pytest.fixture(name='worker')
-def _worker():
-  runtime.use('worker')
-  yield
-  runtime.use('local')
 
 
 def test_python_in_a_data_set_is_said(process, worker):
