@@ -16,29 +16,31 @@ say() { echo "setup: $*" >&2; }
 refuse() { say "$@"; exit 2; }
 
 if [[ ${1:-} == --with ]]; then
-  readonly VENV=.venv LOCK=requirements-${2:-}.txt
-  LOCKS=("$LOCK")
+  readonly VENV=.venv
+  LOCK=requirements-${2:-}.txt
 else
-  readonly VENV=.venv${1:+-$1} LOCK=requirements${1:+-$1}.txt
-  # Any lock that .venv can have been made from.
-  LOCKS=("$LOCK")
-  if [[ $# == 0 && -f requirements-gpu.txt ]]; then
-    LOCKS+=(requirements-gpu.txt)
-  fi
+  readonly VENV=.venv${1:+-$1}
+  LOCK=requirements${1:+-$1}.txt
 fi
+# The lock as it was installed, in the form that sha256sum checks.
+readonly STAMP=$VENV/.complete
+# Without a name, an environment keeps the lock that it was made from, also when
+# that lock has changed since.
+if [[ $# == 0 && -f $STAMP ]]; then
+  read -r _ kept < "$STAMP" || true
+  if [[ -f $kept ]]; then LOCK=$kept; fi
+fi
+readonly LOCK
 [[ -f $LOCK ]] ||
   refuse "there is no $LOCK; expected: setup.sh, or setup.sh --with gpu"
-readonly STAMP=$VENV/.complete
 readonly UV_VERSION=0.9.0
 readonly IS_SUPPORTED='import sys, venv, ensurepip, platform
 sys.exit(platform.python_implementation() != "CPython"
          or sys.version_info[:2] not in ((3, 10), (3, 11))
          or sys.maxsize < 2**32)'
 
-lock_hashes() { sha256sum "$@" | cut -d ' ' -f 1; }
-
 is_complete() {
-  [[ -f $STAMP ]] && lock_hashes "${LOCKS[@]}" | grep -qxFf "$STAMP" &&
+  grep -qsF "  $LOCK" "$STAMP" && sha256sum --check --status "$STAMP" &&
     "$VENV/bin/python" -S -c '' 2> /dev/null
 }
 
@@ -131,23 +133,25 @@ elif ! python=$(find_python) && ! fetch_python; then
     'install one with its venv package, or name it: PYTHON=/path/python3.11'
 fi
 
-say "installing $(grep -c '==' "$LOCK") packages into $VENV with" \
+# Whatever happens to the lock from here on, the stamp names what was installed.
+cp "$LOCK" "$scratch/"
+say "installing $(grep -c '==' "$scratch/$LOCK") packages into $VENV with" \
   "$("$python" --version); this takes some minutes, once"
 building=1
 rm -rf "$VENV"
 run "$python" -m venv "$VENV"
 # The few packages without a wheel are built by what the lock names, not by
 # whatever is newest today.
-awk '/^[a-z]/ { keep = /^(setuptools|wheel)==/ } keep' "$LOCK" \
+awk '/^[a-z]/ { keep = /^(setuptools|wheel)==/ } keep' "$scratch/$LOCK" \
   > "$scratch/build.txt"
 pip_install() {
   run "$VENV/bin/python" -m pip install --disable-pip-version-check \
     --no-input -qq --no-deps --require-hashes "$@"
 }
 { [[ ! -s $scratch/build.txt ]] || pip_install -r "$scratch/build.txt"; } &&
-  pip_install --no-build-isolation -r "$LOCK" ||
+  pip_install --no-build-isolation -r "$scratch/$LOCK" ||
   { say 'pip failed; its message is above'; exit 1; }
-lock_hashes "$LOCK" > "$STAMP.tmp"
+(cd "$scratch" && sha256sum "$LOCK") > "$STAMP.tmp"
 mv "$STAMP.tmp" "$STAMP"
 building=
 say "$VENV is ready"

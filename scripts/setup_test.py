@@ -76,7 +76,9 @@ class Checkout:
   def installs(self):
     """Number of complete lock installations that were begun."""
     log = self.root / 'pip.log'
-    return log.read_text().count('-r requirements.txt') if log.exists() else 0
+    if not log.exists():
+      return 0
+    return log.read_text().count('/requirements.txt\n')
 
   def wait_for(self, name):
     deadline = time.monotonic() + 20
@@ -109,7 +111,7 @@ def test_a_named_environment_is_made_from_its_own_lock(checkout):
   assert not (checkout.root / '.venv' / '.complete').exists()
   pip = (checkout.root / 'pip.log').read_text().splitlines()
   # Without a build tool in the lock there is nothing to install before it.
-  assert [line.split()[-1] for line in pip] == ['requirements-lint.txt']
+  assert [line.split('/')[-1] for line in pip] == ['requirements-lint.txt']
   assert checkout.run('lint') == (0, [])
   assert checkout.run()[0] == 0
   assert checkout.installs() == 1
@@ -124,9 +126,16 @@ def test_with_gpu_the_environment_is_made_from_that_lock_and_kept(checkout):
   # What is there has no CUDA.
   assert checkout.run('--with', 'gpu')[0] == 0
   pip = (checkout.root / 'pip.log').read_text().splitlines()
-  assert pip[-1].split()[-1] == 'requirements-gpu.txt'
+  assert pip[-1].split('/')[-1] == 'requirements-gpu.txt'
   assert checkout.run('--with', 'gpu') == (0, [])
   assert checkout.run() == (0, [])
+  assert checkout.installs() == 1
+  # A lock that changes is installed anew, and is still the one with CUDA.
+  with (checkout.root / 'requirements-gpu.txt').open('a') as lock:
+    lock.write('triton==2.0 \\\n    --hash=sha256:33\n')
+  assert checkout.run()[0] == 0
+  pip = (checkout.root / 'pip.log').read_text().splitlines()
+  assert pip[-1].split('/')[-1] == 'requirements-gpu.txt'
   assert checkout.installs() == 1
 
 
@@ -146,6 +155,20 @@ def test_a_changed_lock_is_installed_anew(checkout):
   assert checkout.run()[0] == 0
   assert checkout.installs() == 2
   assert not leftover.exists()
+
+
+def test_a_lock_that_changes_during_the_installation_is_noticed(checkout):
+  (checkout.root / 'hold').touch()
+  process = checkout.start()
+  checkout.wait_for('started')
+  checkout.lock('2.0')
+  (checkout.root / 'hold').unlink()
+  process.communicate(timeout=20)
+  assert process.returncode == 0
+  # What is installed is the lock of the start, so it is not trusted now.
+  assert checkout.run()[0] == 0
+  assert checkout.installs() == 2
+  assert checkout.run() == (0, [])
 
 
 def test_an_environment_whose_python_is_gone_is_made_anew(checkout):
