@@ -12,6 +12,7 @@ from absl import flags
 from tasks import task as task_lib
 from tff_fedopt.commands import command_line
 from tff_fedopt.papers import claims as claims_lib
+from tff_fedopt.tables.report import claims as report
 
 
 def _define(values: flags.FlagValues) -> None:
@@ -30,9 +31,9 @@ def _run(values: flags.FlagValues, arguments: list[str]) -> int:
   if out_dir and not out_dir.is_dir():
     raise ValueError(f'--out_dir {out_dir}: no such folder')
   chosen = claims_lib.select(arguments)
-  found = claims_lib.verdicts(chosen, values.profile, out_dir)
-  print(*claims_lib.lines(chosen, found), sep='\n')
-  print(f'{values.profile}: {claims_lib.summary(found)}')
+  judged = claims_lib.judge(chosen, values.profile, out_dir)
+  print(*map(report.line, judged), sep='\n')
+  print(f'{values.profile}: {report.summary(judged)}')
   return 0
 
 

@@ -17,6 +17,7 @@ from tff_fedopt.commands import command_line
 from tff_fedopt.commands import engine_flags
 from tff_fedopt.commands import flagfiles
 from tff_fedopt.experiment import data_check
+from tff_fedopt.papers import claims as claims_lib
 from tff_fedopt.tables import origin
 from tff_fedopt.tables import plan as plan_lib
 from tff_fedopt.tables import reference
@@ -206,6 +207,7 @@ def _run(values: flags.FlagValues, names: list[str]) -> int:
       store_reference=values.store_reference,
       check=values.check,
       restamp=values.restamp,
+      judge=claims_lib.of_tables,
   )
 
 

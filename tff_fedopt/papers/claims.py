@@ -1,7 +1,6 @@
-"""The claims of the four papers: their text, rules and verdicts."""
+"""The claims of the four papers: their text and rules, and what is said."""
 
 from collections.abc import Sequence
-import dataclasses
 import functools
 import pathlib
 
@@ -10,9 +9,10 @@ from tff_fedopt.papers.afo import claims as afo
 from tff_fedopt.papers.fedinit import claims as fedinit
 from tff_fedopt.papers.fedvra import claims as fedvra
 from tff_fedopt.papers.local_adaptivity import claims as local_adaptivity
-from tff_fedopt.tables import claims as rules
+from tff_fedopt.tables import numbers
 from tff_fedopt.tables import published
 from tff_fedopt.tables import reference
+from tff_fedopt.tables import verdicts
 
 PATH = published.RESULTS / 'claims.csv'
 FIELDS = (
@@ -36,31 +36,16 @@ RULES = {
 NO_RULE = {**local_adaptivity.NO_RULE, **fedinit.NO_RULE}
 
 
-@dataclasses.dataclass(frozen=True)
-class Claim:
-  """A claim as `results/claims.csv` has it; `tables` are ids."""
-
-  id: str
-  paper: str
-  where: str
-  claim: str
-  tables: tuple[str, ...]
-  rule: str
-  published_value: str
-  published_verdict: str
-  note: str
-
-
 @functools.cache
-def load() -> tuple[Claim, ...]:
+def load() -> tuple[verdicts.Claim, ...]:
   """Reads the claims, in the order of the file."""
   return tuple(
-      Claim(**{**row, 'tables': tuple(row['tables'].split())})
-      for row in rules.read(PATH)
+      verdicts.Claim(**{**row, 'tables': tuple(row['tables'].split())})
+      for row in numbers.read(PATH)
   )
 
 
-def select(names: Sequence[str]) -> tuple[Claim, ...]:
+def select(names: Sequence[str]) -> tuple[verdicts.Claim, ...]:
   """Returns the claims of papers, tables or ids; all without names.
 
   Raises:
@@ -81,9 +66,11 @@ def select(names: Sequence[str]) -> tuple[Claim, ...]:
   )
 
 
-def verdicts(
-    claims: Sequence[Claim], profile: str, out_dir: pathlib.Path | None = None
-) -> list[rules.Verdict]:
+def judge(
+    claims: Sequence[verdicts.Claim],
+    profile: str,
+    out_dir: pathlib.Path | None = None,
+) -> list[verdicts.Judged]:
   """Computes what our numbers say of each claim.
 
   Args:
@@ -92,59 +79,40 @@ def verdicts(
     out_dir: A run's folder; None for the stored references.
   """
   folder = out_dir or reference.FOLDER / profile
-  lookup, noise = rules.of_tables(folder, profile), rules.noise()
+  lookup, noise = numbers.of_tables(folder, profile), numbers.noise()
   return [
-      rules.judge(RULES[claim.id], lookup, noise)
-      if claim.id in RULES
-      else rules.Verdict(rules.NOT_RUN, NO_RULE[claim.id])
+      verdicts.Judged(
+          claim,
+          verdicts.judge(RULES[claim.id], lookup, noise)
+          if claim.id in RULES
+          else verdicts.Verdict(verdicts.NOT_RUN, NO_RULE[claim.id]),
+      )
       for claim in claims
   ]
 
 
-def published_verdicts(claims: Sequence[Claim]) -> list[rules.Verdict]:
+def of_tables(
+    names: Sequence[str], profile: str, out_dir: pathlib.Path
+) -> list[verdicts.Judged]:
+  """Judges the claims that tables decide, by the numbers of a run's folder.
+
+  Args:
+    names: Ids of tables.
+    profile: Whose numbers.
+    out_dir: The run's folder.
+  """
+  chosen = [claim for claim in load() if set(claim.tables) & set(names)]
+  return judge(chosen, profile, out_dir)
+
+
+def published_verdicts(
+    claims: Sequence[verdicts.Claim],
+) -> list[verdicts.Verdict]:
   """Computes what the papers' own numbers say of each claim."""
-  lookup = rules.of_published()
+  lookup = numbers.of_published()
   return [
-      rules.judge_published(RULES[claim.id], lookup)
+      verdicts.judge_published(RULES[claim.id], lookup)
       if claim.id in RULES
-      else rules.Verdict(rules.NOT_RUN, NO_RULE[claim.id])
+      else verdicts.Verdict(verdicts.NOT_RUN, NO_RULE[claim.id])
       for claim in claims
   ]
-
-
-def lines(
-    claims: Sequence[Claim], found: Sequence[rules.Verdict]
-) -> list[str]:
-  """One line a claim: id, claim, published, ours, verdict."""
-  return [_line(claim, verdict) for claim, verdict in zip(claims, found)]
-
-
-def _line(claim, verdict):
-  published_ = claim.published_value or 'none'
-  if claim.published_value:
-    published_ += f' ({claim.published_verdict})'
-  ours = 'none'
-  if verdict.value is not None:
-    ours = f'{verdict.value:.4g}'
-    if verdict.half_width:
-      ours += f' ± {verdict.half_width:.2g}'
-    if verdict.coverage:
-      ours += f' ({verdict.coverage})'
-  why = f' ({verdict.why})' if verdict.why else ''
-  return (
-      f'{claim.id}: {claim.claim} | published: {published_} | ours: {ours} |'
-      f' {verdict.verdict}{why}'
-  )
-
-
-def summary(found: Sequence[rules.Verdict]) -> str:
-  """Counts verdicts in one line."""
-  kinds = (
-      rules.REPRODUCED,
-      rules.CONTRADICTED,
-      rules.UNDECIDED,
-      rules.NOT_RUN,
-  )
-  counts = [v.verdict for v in found]
-  text = ', '.join(f'{counts.count(kind)} {kind}' for kind in kinds)
-  return f'{len(found)} claims: {text}'

@@ -9,6 +9,7 @@ import pytest
 
 import tasks
 from tff_fedopt import papers
+from tff_fedopt.papers import claims
 from tff_fedopt.tables import plan as plan_lib
 from tff_fedopt.tables import results as results_lib
 from tff_fedopt.tables import session
@@ -320,6 +321,42 @@ def test_make_writes_every_output(tmp_path, capsys, name, rows, files):
   assert written == {f'{name}.{s}' for s in ('md', 'csv', 'tex')} | {
       f'{name}_{f}.{s}' for f in files for s in ('png', 'svg')
   }
+
+
+def test_claims_that_a_table_decides_stand_below_it(tmp_path, capsys):
+  table = papers.get('afo_main')
+  options = plan_lib.Options(rows=['SO LR'])
+  planned = plan_lib.plan(table, options)
+
+  def run_all(specs, out_dir, jobs, resume):
+    values = {'fedadagrad': 90.0}
+    return [_result(r, out_dir, values.get(r.algorithm, 20.0)) for r in specs]
+
+  code = session.make(
+      [(table, options, planned)],
+      out_dir=tmp_path,
+      run_all=run_all,
+      judge=claims.of_tables,
+  )
+  assert code == 0
+  printed = capsys.readouterr().out
+  text = (tmp_path / 'afo_main.md').read_text()
+  tex = (tmp_path / 'afo_main.tex').read_text()
+  [line] = [one for one in text.splitlines() if one.startswith('- afo-04:')]
+  assert line.endswith('| reproduced')
+  assert line in printed
+  assert 'more: not run' in text
+  assert '\\label{tab:afo_main}' in tex and 'afo-04: ' in tex
+  assert printed.splitlines()[-1].split(':')[0].endswith('of 1 paper')
+  # Whoever runs another number of rounds is told nothing of the claims.
+  short = plan_lib.Options(rows=['SO LR'], rounds=3)
+  session.make(
+      [(table, short, plan_lib.plan(table, short))],
+      out_dir=tmp_path,
+      run_all=run_all,
+      judge=claims.of_tables,
+  )
+  assert 'Claims' not in (tmp_path / 'afo_main.md').read_text()
 
 
 def test_a_failed_run_is_exit_code_1(tmp_path):

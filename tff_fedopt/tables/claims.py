@@ -1,4 +1,4 @@
-"""Claims of papers as rules on the numbers of tables, and their verdicts.
+"""Claims of papers as rules on the numbers of tables.
 
 A rule is an expression of a few kinds (a cell, arithmetic, the best and the
 worst of several, the least over rows) and what it must be. The same expression
@@ -10,26 +10,9 @@ Importing this needs neither TensorFlow nor pandas.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-import csv
 import dataclasses
 import math
 import operator
-import pathlib
-import re
-
-from scipy import special
-
-from tff_fedopt.tables import published as published_lib
-
-REPRODUCED = 'reproduced'
-CONTRADICTED = 'contradicted'
-UNDECIDED = 'undecided'
-NOT_RUN = 'not run'
-
-NOISE = published_lib.RESULTS / 'noise.csv'
-TRIVIAL = published_lib.RESULTS / 'trivial.csv'
-
-_CONFIDENCE = 0.95
 
 
 class Missing(ValueError):
@@ -228,7 +211,7 @@ def _sign(value):
   return 1 if value > 0 else -1
 
 
-def _if_better(cell, sign):
+def if_better(cell, sign):
   """Where a value moves if a better setting of a cell is found."""
   return -sign if cell.lower_is_better else sign
 
@@ -258,7 +241,7 @@ def _joined(chosen, found, side=0):
     signs |= {
         (cell, sign)
         for cell, sign in other.signs
-        if not side or _if_better(cell, sign) == side
+        if not side or if_better(cell, sign) == side
     }
   return dataclasses.replace(
       chosen,
@@ -435,253 +418,3 @@ def cells(expression: Expression) -> tuple[Cell, ...]:
   else:
     parts = ()
   return tuple(dict.fromkeys(cell for part in parts for cell in cells(part)))
-
-
-@dataclasses.dataclass(frozen=True)
-class Verdict:
-  """What numbers say of a claim.
-
-  Attributes:
-    verdict: One of the constants of this module.
-    why: Why it is undecided or not run; else ''.
-    value: The value of the rule; None without numbers.
-    half_width: Half of its 95 % interval; 0 for what is computed.
-    coverage: Such as `lowest at SO NWP, 5 of 7`; '' for a single comparison.
-  """
-
-  verdict: str
-  why: str = ''
-  value: float | None = None
-  half_width: float = 0.0
-  coverage: str = ''
-
-
-def judge_published(rule: Rule, lookup: Lookup) -> Verdict:
-  """Judges the papers' own numbers, which are taken as they are printed."""
-  try:
-    found = rule.value.evaluate(lookup)
-  except Missing as e:
-    return Verdict(NOT_RUN, str(e))
-  # A part of the cells is not what the claim is about.
-  verdict = 'satisfied' if rule.holds(found.value) else 'contradicted'
-  return Verdict(verdict, '', found.value, 0.0, _coverage(found))
-
-
-def judge(rule: Rule, lookup: Lookup, noise: Mapping[str, float]) -> Verdict:
-  """Judges our numbers.
-
-  `reproduced` where the claim holds for the value and the interval has only its
-  direction; `contradicted` where the interval has only the other one. What a
-  better tuned cell could turn is undecided, and so is the rest.
-
-  Args:
-    rule: The rule.
-    lookup: Gives our numbers.
-    noise: Half width of a difference of two runs, by the names of rules.
-  """
-  try:
-    found = rule.value.evaluate(lookup)
-  except NothingLearnt as e:
-    return Verdict(UNDECIDED, f'nothing learnt: {e}')
-  except Missing as e:
-    return Verdict(NOT_RUN, str(e))
-  width, is_one_seed = _half_width(rule, found, noise, 1)
-  made = Verdict('', '', found.value, width, _coverage(found))
-  lengths = [n.rounds for n in found.numbers.values() if n.rounds]
-  if rule.rounds and min(lengths, default=0) < rule.rounds:
-    why = f'rounds: {min(lengths, default=0)}, of at least {rule.rounds}'
-    return dataclasses.replace(made, verdict=UNDECIDED, why=why)
-  # The least of several is low by chance more often than each of them.
-  wide, _ = _half_width(rule, found, noise, found.items)
-  verdict = _compared(rule, found.value, width, wide)
-  why = ''
-  if verdict == UNDECIDED:
-    why = 'one seed' if is_one_seed else 'spread'
-  else:
-    at_border = _turning(rule, found, verdict)
-    if at_border:
-      more = f' and {len(at_border) - 2} more' if at_border[2:] else ''
-      why = f'grid border: {", ".join(at_border[:2])}{more}'
-      verdict = UNDECIDED
-  return dataclasses.replace(made, verdict=verdict, why=why)
-
-
-def _coverage(found):
-  if not found.lowest:
-    return ''
-  return f'lowest at {found.lowest}, {found.items} of {found.of}'
-
-
-def _compared(rule, value, width, wide):
-  if not rule.noise:
-    return REPRODUCED if rule.holds(value) else CONTRADICTED
-  if rule.at_most is not None:
-    if rule.holds(value) and width <= rule.at_most:
-      return REPRODUCED
-    return CONTRADICTED if value >= rule.at_most + wide else UNDECIDED
-  if rule.holds(value) and value >= width:
-    return REPRODUCED
-  return CONTRADICTED if value <= -wide else UNDECIDED
-
-
-def _half_width(rule, found, noise, items):
-  """Half width of the interval, and whether it is the noise of one seed."""
-  if not rule.noise:
-    return 0.0, False
-  tail = (1 - _CONFIDENCE) / 2
-  used = {c: s for c, s in found.slopes.items() if s}
-  known = [found.numbers[cell] for cell in used]
-  if known and all(n.std is not None and n.seeds > 1 for n in known):
-    degrees = min(n.seeds for n in known) - 1
-    variance = sum(
-        (slope * found.numbers[cell].std) ** 2 / found.numbers[cell].seeds
-        for cell, slope in used.items()
-    )
-    quantile = special.stdtrit(degrees, 1 - tail / items)
-    return float(quantile) * math.sqrt(variance), False
-  ratio = special.ndtri(1 - tail / items) / special.ndtri(1 - tail)
-  return float(ratio) * noise[rule.noise], True
-
-
-def _turning(rule, found, verdict):
-  """Cells on the border of their grid that could turn the verdict if better."""
-  if not rule.noise:
-    return []
-  wanted = (rule.at_least is not None) == (verdict == CONTRADICTED)
-  return sorted({
-      f'{cell.row} {cell.column}'
-      for cell, sign in found.signs
-      if found.numbers[cell].at_border
-      and (_if_better(cell, sign) > 0) == wanted
-  })
-
-
-_PANEL_METRICS = {
-    'factor': 'time factor over FedAvg',
-    'seconds': 'wall clock per round',
-}
-
-
-def of_published(path: pathlib.Path | None = None) -> Lookup:
-  """Looks numbers up in `results/paper.csv`."""
-  found = {}
-  for number in published_lib.load(path or published_lib.PATH):
-    key = (number.table, number.row, number.column)
-    found.setdefault(key, {})[number.metric] = number
-
-  def lookup(cell):
-    row, column = cell.printed or (cell.row, cell.column)
-    table = cell.printed_table or cell.table
-    metrics = found.get((table, row, column), {})
-    metric = _PANEL_METRICS.get(cell.panel, cell.panel)
-    number = metrics.get(metric) or next(iter(metrics.values()), None)
-    if number is None or (len(metrics) > 1 and metric not in metrics):
-      raise Missing(f'not published: {cell}')
-    return Number(number.value, number.std)
-
-  return lookup
-
-
-def of_tables(
-    folder: pathlib.Path, profile: str, trivial: pathlib.Path = TRIVIAL
-) -> Lookup:
-  """Looks numbers up in the CSV files of tables.
-
-  Args:
-    folder: Has `TABLE.csv`: of stored references, or a run's `--out_dir`.
-    profile: Rows of other profiles are not used.
-    trivial: What a row must reach to count as having learnt.
-  """
-  needed = {
-      (row['table'], row['row']): float(row['needed'])
-      for row in read(trivial)
-      if row['profile'] in ('', profile)
-  }
-  tables = {}
-
-  def rows(table):
-    if table not in tables:
-      path = folder / f'{table}.csv'
-      tables[table] = {
-          (r['panel'], r['row'], r['column']): r
-          for r in (read(path) if path.exists() else ())
-          if r['profile'] == profile
-      }
-    return tables[table]
-
-  def lookup(cell):
-    own = rows(cell.table)
-    row = own.get((cell.panel, cell.row, cell.column))
-    if row is None or row['status'] != 'done' or not row['ours_mean']:
-      raise Missing(f'{cell.table}: {cell}')
-    value = float(row['ours_mean'])
-    if math.isnan(value):
-      raise Missing(f'{cell.table}: {cell} is no number')
-    level = needed.get((cell.table, cell.row))
-    if level is not None:
-      values = [
-          float(r['ours_mean'])
-          for (panel, label, _), r in own.items()
-          if (panel, label) == (cell.panel, cell.row) and r['ours_mean']
-      ]
-      top = min(values) if cell.lower_is_better else max(values)
-      if top > level if cell.lower_is_better else top < level:
-        raise NothingLearnt(f'{cell.row} {top:g}, needed {level:g}')
-    return Number(
-        value,
-        float(row['ours_std']) if row['ours_std'] else None,
-        max(1, len(row['seeds'].split())),
-        int(row['rounds']) if row['rounds'] else None,
-        at_border(row['setting'], row['setting_source']),
-    )
-
-  return lookup
-
-
-# An axis of a grid of decimal exponents, such as `client -1, -0.5, 0`.
-_AXIS = re.compile(r'\b(client|server) (-?[\d.]+(?:, -?[\d.]+)*)')
-
-_SYMBOLS = {'rate': 'client_learning_rate', 'μ': 'mu'}
-_VALUES = re.compile(r'\((rate|μ) (-?[\d.]+(?:, -?[\d.]+)*)\)')
-
-
-def at_border(setting: str, source: str) -> bool:
-  """Whether a chosen setting lies on the border of the grid it is from.
-
-  Args:
-    setting: `name=value` of each hyperparameter, separated by spaces.
-    source: Where it is from, which names the grid of rates if there is one.
-  """
-  if source == 'part of the grid':
-    return True  # The grid is not named, so nothing excludes it.
-  if not source.startswith('ours-tuned'):
-    return False
-  values = dict(part.split('=', 1) for part in setting.split() if '=' in part)
-  for axis, text in _AXIS.findall(source):
-    exponents = [float(text_) for text_ in text.split(', ')]
-    rate = values.get(f'{axis}_learning_rate')
-    # One value is a choice of ours, no grid.
-    if rate is None or len(exponents) < 2 or float(rate) <= 0:
-      continue
-    chosen = math.log10(float(rate))
-    ends = (min(exponents), max(exponents))
-    if any(abs(chosen - end) < 1e-3 for end in ends):
-      return True
-  # Some grids are of one hyperparameter, and name its values.
-  for symbol, text in _VALUES.findall(source):
-    tried = [float(text_) for text_ in text.split(', ')]
-    value = values.get(_SYMBOLS[symbol])
-    if value and len(tried) > 1 and float(value) in (min(tried), max(tried)):
-      return True
-  return False
-
-
-def read(path: pathlib.Path) -> Sequence[dict[str, str]]:
-  """Reads a CSV file as text."""
-  with open(path, newline='', encoding='utf-8') as f:
-    return list(csv.DictReader(f))
-
-
-def noise(path: pathlib.Path = NOISE) -> dict[str, float]:
-  """Reads how far runs with other seeds differ, by the names of rules."""
-  return {row['name']: float(row['half_width']) for row in read(path)}

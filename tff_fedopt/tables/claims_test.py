@@ -4,6 +4,8 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from tff_fedopt.tables import claims
+from tff_fedopt.tables import numbers
+from tff_fedopt.tables import verdicts
 
 _NOISE = {'points': 2.0}
 _A = claims.Cell('t', 'row', 'a')
@@ -26,7 +28,7 @@ def _lookup(**given):
 
 
 def _judge(rule, **given):
-  return claims.judge(rule, _lookup(**given), _NOISE)
+  return verdicts.judge(rule, _lookup(**given), _NOISE)
 
 
 class ClaimsTest(parameterized.TestCase):
@@ -110,7 +112,7 @@ class ClaimsTest(parameterized.TestCase):
       ('client_learning_rate=10', 'published', False),
   )
   def test_border(self, setting, source, expected):
-    self.assertEqual(claims.at_border(setting, source), expected)
+    self.assertEqual(numbers.at_border(setting, source), expected)
 
   def test_a_rule_has_one_bound(self):
     with self.assertRaisesRegex(ValueError, 'either'):

@@ -6,8 +6,6 @@ import pathlib
 import sys
 from typing import Any
 
-import pandas as pd
-
 import tasks
 from tff_fedopt.experiment import files
 from tff_fedopt.experiment import run_dir as run_dir_lib
@@ -18,9 +16,14 @@ from tff_fedopt.tables import reference
 from tff_fedopt.tables import results as results_lib
 from tff_fedopt.tables import stamp
 from tff_fedopt.tables import store
+from tff_fedopt.tables import verdicts
+from tff_fedopt.tables.report import claims as claims_lib
 from tff_fedopt.tables.report import latex
 from tff_fedopt.tables.report import markdown
 from tff_fedopt.tables.report import plots
+
+# Judges the claims that tables decide: ids of tables, profile, folder.
+Judge = Callable[[Sequence[str], str, pathlib.Path], Sequence[verdicts.Judged]]
 
 
 def open_data(specs: Sequence[Any]) -> None:
@@ -100,6 +103,7 @@ def make(
     check: bool = False,
     restamp: bool = False,
     run_all: Callable[..., Sequence[Any]] | None = None,
+    judge: Judge | None = None,
 ) -> int:
   """Runs the planned cells of several tables and writes the tables.
 
@@ -115,6 +119,8 @@ def make(
     restamp: Whether stored rows are marked as of today's code if these numbers
       are as stored; see `reference.restamp`.
     run_all: Runs a list of run specs, as `sweep.run_all`; for tests.
+    judge: Says what the numbers in `out_dir` say of the papers' claims; None
+      where nothing is to be said of them.
 
   Returns:
     The exit code: 1 if a run failed, the check found a difference, or a stored
@@ -127,7 +133,9 @@ def make(
   runs_dir = run_dir_lib.RunDir(out_dir / 'runs')
   with runs_dir.locked('choose another --out_dir'):
     results = _results(work, out_dir, jobs, resume, run_all)
-    return _write_all(work, results, out_dir, store_reference, check, restamp)
+    return _write_all(
+        work, results, out_dir, store_reference, check, restamp, judge
+    )
 
 
 def _results(work, out_dir, jobs, resume, run_all):
@@ -145,10 +153,12 @@ def _results(work, out_dir, jobs, resume, run_all):
   )
 
 
-def _write_all(work, results, out_dir, store_reference, check, restamp):
+def _write_all(
+    work, results, out_dir, store_reference, check, restamp, judge
+):
   """Writes the tables; returns the exit code."""
   by_run = {result.spec: result for result in results}
-  code, texts = 0, []
+  code, made = 0, []
   for table, options, planned in work:
     result = results_lib.reduce(table, options, planned, by_run)
     stamps = _stamps(table, options, planned)
@@ -159,25 +169,42 @@ def _write_all(work, results, out_dir, store_reference, check, restamp):
       )
       print(f'stored: {stored}', file=sys.stderr)
     # Numbers of another length or form are not those that are stored.
+    is_whole = not options.rounds and result.form == table.form
     compared = (
         reference.differences(options.profile, rows, stamps)
-        if not options.rounds and result.form == table.form
+        if is_whole
         else None
     )
-    text = markdown.render(result, compared)
-    write(result, rows, text, out_dir)
+    out_dir.mkdir(parents=True, exist_ok=True)
+    store.write(out_dir / f'{table.id}.csv', rows)
+    made.append((result, compared, is_whole))
     if check:
       code = max(code, _report_check(table, rows, compared))
     elif restamp:
       code = max(code, _restamp(table, options, rows))
-    else:
-      texts.append(text)
     if any(cell.status == 'failed' for cell in result.cells):
       code = 1
-  # At last: every file is there even if nobody reads on.
-  print(*texts, sep='\n')
+  # Some claims are about several tables, so all have their numbers by now.
+  judged = _judged(made, out_dir, judge)
+  texts = [
+      write(result, compared, judged, out_dir) for result, compared, _ in made
+  ]
+  if not check and not restamp:
+    # At last: every file is there even if nobody reads on.
+    print(*texts, sep='\n')
+    if judged:
+      print(claims_lib.summary(judged))
   print(f'results: {out_dir}', file=sys.stderr)
   return code
+
+
+def _judged(made, out_dir, judge):
+  """What the tables of this call say of the claims that they decide."""
+  whole = [result for result, _, is_whole in made if is_whole]
+  if not judge or not whole:
+    return []
+  names = [result.spec.id for result in whole]
+  return judge(names, whole[0].options.profile, out_dir)
 
 
 def _report_check(table, rows, compared):
@@ -209,14 +236,25 @@ def _stamps(table, options, planned):
 
 def write(
     result: results_lib.TableResult,
-    rows: pd.DataFrame,
-    text: str,
+    compared: Sequence[str] | None,
+    judged: Sequence[verdicts.Judged],
     out_dir: pathlib.Path,
-) -> None:
-  """Writes Markdown, CSV, LaTeX and figures, each moved into place."""
-  out_dir.mkdir(parents=True, exist_ok=True)
+) -> str:
+  """Writes Markdown, LaTeX and figures, each moved into place.
+
+  Args:
+    result: The table.
+    compared: How it differs from the stored reference, None without one.
+    judged: Claims with their verdicts; of other tables too.
+    out_dir: An existing folder.
+
+  Returns:
+    The Markdown.
+  """
   name = result.spec.id
-  store.write(out_dir / f'{name}.csv', rows)
-  for suffix, content in (('md', text), ('tex', latex.render(result))):
+  own = claims_lib.decided_by(name, judged)
+  text = markdown.render(result, compared, own)
+  for suffix, content in (('md', text), ('tex', latex.render(result, own))):
     files.write_text(out_dir / f'{name}.{suffix}', content)
   plots.draw(result, out_dir)
+  return text

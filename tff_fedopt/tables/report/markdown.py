@@ -1,5 +1,7 @@
 """A table as Markdown."""
 
+from collections.abc import Sequence
+
 from tff_fedopt.tables import results as results_lib
 from tff_fedopt.tables.report import text as text_lib
 
@@ -16,13 +18,18 @@ def _lines(rows):
   return [header, rule, *body]
 
 
-def render(result: results_lib.TableResult, reference_lines=None) -> str:
+def render(
+    result: results_lib.TableResult,
+    reference_lines: Sequence[str] | None = None,
+    claims: Sequence[str] = (),
+) -> str:
   """Renders a table: our numbers as a grid, then each beside the published.
 
   Args:
     result: The table.
     reference_lines: What `compare.against_reference` found, None where there
       is no stored reference.
+    claims: What was found of the claims that it decides, a line each.
 
   Returns:
     Markdown text.
@@ -43,6 +50,8 @@ def render(result: results_lib.TableResult, reference_lines=None) -> str:
   lines.append(f'- {_reference_line(reference_lines)}')
   if any(cell.paper for cell in result.cells):
     lines += ['', *_lines(list(_beside_published(result)))]
+  if claims:
+    lines += ['', '### Claims', '', *(f'- {claim}' for claim in claims)]
   return '\n'.join(lines) + '\n'
 
 
